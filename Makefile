@@ -1,0 +1,32 @@
+# Two commands on a fresh machine: `make demo` and `make test`. Both make .venv first.
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/installed
+
+.PHONY: demo test lint types unit slow clean
+
+demo: $(INSTALLED)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/demo.sh
+
+test: lint types unit
+
+lint: $(INSTALLED)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(INSTALLED)
+	$(BIN)/mypy
+
+unit: $(INSTALLED)
+	$(BIN)/pytest
+
+slow: $(INSTALLED)
+	$(BIN)/pytest -m slow
+
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $(INSTALLED)
+
+clean:
+	rm -rf .venv demo-release

@@ -1,0 +1,96 @@
+"""Reading the cells of one column: numbers, or positions in the declared domain.
+
+Nothing is raised here, so that `encode` can refuse the first unfit cell and `draft.check` can
+count all of them. Every cell is read by itself; no result depends on another row.
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from limbeck.data.column import Column
+from limbeck.data.values import Lookup, text
+
+_YES_NO = {"no": 0, "yes": 1}
+_MISSING, _UNFIT = -1, -2
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The cells of a column.
+
+    `values` are numbers (clamped to the bounds) or positions in `column.domain`, with the column's
+    policies for missing and undeclared values applied. Where no policy says what to do, the cell
+    is marked in `missing` or in `unfit`, and its value is meaningless.
+    """
+
+    values: NDArray[np.float64]
+    missing: NDArray[np.bool_]
+    unfit: NDArray[np.bool_]
+
+
+def read_cells(column: Column, cells: "pd.Series[Any]", marks: tuple[str, ...] = ()) -> Cells:
+    """Read a column of a file; `marks` are the texts that stand for a missing value."""
+    return _numbers(column, cells, marks) if column.is_number else _positions(column, cells, marks)
+
+
+def _numbers(column: Column, cells: "pd.Series[Any]", marks: tuple[str, ...]) -> Cells:
+    values, missing = parse_numbers(cells, marks)
+    unfit = np.isnan(values) & ~missing
+    if column.missing is not None:
+        values = np.where(missing, float(column.missing), values)
+        missing = np.zeros_like(missing)
+    if column.kind == "integer":
+        values = np.rint(values)
+    return Cells(np.clip(values, column.minimum, column.maximum), missing, unfit)
+
+
+def parse_numbers(
+    cells: "pd.Series[Any]", marks: tuple[str, ...]
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Numbers, NaN where there is none, and where that is because the cell is missing."""
+    missing = cells.isna().to_numpy(dtype=bool)
+    if pd.api.types.is_numeric_dtype(cells.dtype) and not pd.api.types.is_complex_dtype(cells):
+        return cells.to_numpy(dtype=np.float64, na_value=np.nan), missing
+    if isinstance(cells.dtype, pd.CategoricalDtype) or pd.api.types.is_object_dtype(cells.dtype):
+        cells = cells.astype(object).map(text, na_action="ignore").astype("str")
+    if not pd.api.types.is_string_dtype(cells.dtype):  # dates, intervals, complex numbers
+        return np.full(len(cells), np.nan), missing
+    stripped = cells.str.strip()
+    missing = missing | stripped.isin(["", *marks]).to_numpy(dtype=bool)
+    parsed = pd.to_numeric(stripped.mask(missing), errors="coerce")
+    values = parsed.to_numpy(dtype=np.float64, na_value=np.nan)
+    spelled_nan = stripped.str.lower().eq("nan").to_numpy(dtype=bool, na_value=False)
+    return values, missing | spelled_nan
+
+
+def _positions(column: Column, cells: "pd.Series[Any]", marks: tuple[str, ...]) -> Cells:
+    lookup = Lookup(column.domain)
+    fallback = _UNFIT if column.other is None else lookup.find(column.other)
+    absent = _MISSING if column.missing is None else lookup.find(column.missing)
+
+    def position(cell: Hashable) -> int | None:
+        found = lookup.find(cell)
+        if found is None and column.kind == "boolean":
+            found = _YES_NO.get(text(cell).lower())
+        if found is not None:
+            return found
+        return absent if text(cell) in ("", *marks) else fallback
+
+    codes, distinct = _factorize(cells)
+    table = np.array([*map(position, distinct), absent], dtype=np.int64)  # code -1 is "missing"
+    positions = table[codes]
+    return Cells(positions.astype(np.float64), positions == _MISSING, positions == _UNFIT)
+
+
+def _factorize(cells: "pd.Series[Any]") -> tuple[NDArray[np.int64], list[Hashable]]:
+    """Codes and distinct cells, so that each distinct cell is looked up once."""
+    try:
+        codes, distinct = pd.factorize(cells)
+    except TypeError:  # lists and other things that are no single value: compare them as text
+        codes, distinct = pd.factorize(cells.map(text, na_action="ignore"))
+    return np.asarray(codes, dtype=np.int64), list(distinct)

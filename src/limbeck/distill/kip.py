@@ -1,0 +1,184 @@
+"""Kernel inducing points (KIP), without privacy: the baseline, and what DP-KIP shares with it.
+
+The support set minimises the kernel ridge loss of the records (Eq. 3),
+
+    Σ_i ‖y_i − k(x_i, X_s) (K_ss + λ tr(K_ss)/m · I)⁻¹ y_s‖²,
+
+by gradient descent from noise.
+
+References
+----------
+Nguyen, Chen & Lee 2021, "Dataset Meta-Learning from Kernel Ridge-Regression".
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float
+from numpy.typing import NDArray
+
+from limbeck.bundle import Bundle
+from limbeck.data.schema import Described, Schema
+from limbeck.errors import UserError
+from limbeck.features import kernels
+from limbeck.features.inputs import inputs_of
+from limbeck.measure.gradients import GRADIENT, ExactGradient, Regression, centred_one_hot
+from limbeck.privacy.budget import Adjacency, Budget
+from limbeck.privacy.ledger import Entry, Ledger
+from limbeck.privacy.noise import Entropy, entropy, standard_normal
+from limbeck.progress import Progress, silent
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Descent:
+    """How the support points follow their gradient.
+
+    Adam is blind to the scale of gradients; SGD takes them as they come. The rate falls to zero
+    as a half cosine over the steps, or stays constant as in the papers.
+    """
+
+    steps: int
+    learning_rate: float
+    optimiser: Literal["adam", "sgd"] = "adam"
+    schedule: Literal["cosine", "constant"] = "cosine"
+
+    def transformation(self) -> optax.GradientTransformation:
+        """The update rule, as optax has it."""
+        rate: float | optax.Schedule = self.learning_rate
+        if self.schedule == "cosine":
+            rate = optax.cosine_decay_schedule(self.learning_rate, self.steps)
+        return optax.adam(rate) if self.optimiser == "adam" else optax.sgd(rate)
+
+
+def descend(
+    descent: Descent,
+    start: NDArray[np.float32],
+    gradient: Callable[[NDArray[np.float32]], NDArray[np.float64]],
+    progress: Progress = silent,
+) -> NDArray[np.float32]:
+    """Follow `gradient` from `start` for all steps."""
+    support_x, state = start, descent.transformation().init(jnp.asarray(start))
+    for step in range(descent.steps):
+        progress("distil", step, descent.steps)
+        direction = jnp.asarray(gradient(support_x), jnp.float32)
+        moved, state = _update(descent, direction, state, support_x)
+        support_x = np.asarray(moved)
+    progress("distil", descent.steps, descent.steps)
+    return support_x
+
+
+@functools.partial(jax.jit, static_argnames=("descent",))
+def _update(
+    descent: Descent,
+    direction: Float[Array, "m d"],
+    state: optax.OptState,
+    support_x: Float[Array, "m d"],
+) -> tuple[Float[Array, "m d"], optax.OptState]:
+    updates, state = descent.transformation().update(direction, state)
+    return optax.apply_updates(support_x, updates), state
+
+
+def noise_start(entropy: Entropy, points: int, dimension: int, scale: float) -> NDArray[np.float32]:
+    """Where the support points start: Gaussian noise, which knows nothing of any record."""
+    return (scale * standard_normal(entropy, (points, dimension))).astype(np.float32)
+
+
+def balanced_labels(schema: Schema, per_class: int) -> NDArray[np.int64]:
+    """`per_class` points of every declared class, whatever the records hold."""
+    return np.repeat(np.arange(len(schema.classes)), per_class)
+
+
+def sampling_probability(schema: Schema, batch: int | None, fraction: float) -> float:
+    """The chance of a record to be in a batch; `batch` is its expected size, if that is given."""
+    if batch is None:
+        return fraction
+    if schema.public_rows is None:
+        raise UserError(
+            "a batch size needs the number of rows, which this schema keeps private; give the "
+            'sampling rate instead (--sampling-rate), or declare "rows" in the schema if the '
+            "number is public"
+        )
+    return min(1.0, batch / schema.public_rows)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class KIP:
+    """Distil without privacy. A baseline: its result must not be published.
+
+    Attributes
+    ----------
+    per_class : support points for each class.
+    features : the kernel, by name.
+    steps : how many gradient steps are taken.
+    batch, sampling_rate : expected batch size, or the chance of each record to be in a batch.
+    learning_rate, optimiser, schedule : see `Descent`.
+    regularisation : λ, relative to the mean of the kernel's diagonal.
+    label_solve : whether the labels are solved for at the end, for the points found.
+    """
+
+    per_class: int = 10
+    features: str = "fc-ntk"
+    steps: int = 500
+    sampling_rate: float = 1 / 12
+    batch: int | None = None
+    learning_rate: float = 0.05
+    optimiser: Literal["adam", "sgd"] = "adam"
+    schedule: Literal["cosine", "constant"] = "cosine"
+    regularisation: float = 1e-5
+    start_scale: float = 0.3
+    label_solve: bool = False
+
+    name = "kip"
+
+    def fit(
+        self,
+        private: Described,
+        budget: Budget | None = None,
+        *,
+        seed: int | None = None,
+        progress: Progress = silent,
+    ) -> Bundle:
+        """The distilled set. A budget is refused, because nothing would keep to it."""
+        if budget is not None:
+            raise UserError("kip has no privacy, so it takes no budget; use dp-kip")
+        schema, source = private.schema, entropy(seed)
+        inputs = inputs_of(schema)
+        kernel = kernels.kernel(self.features, dimension=inputs.dimension)
+        labels = balanced_labels(schema, self.per_class)
+        support_y = centred_one_hot(labels, len(schema.classes))
+        plan = Entry(purpose=GRADIENT, draws=self.steps + 1, noise_multiplier=None)
+        ledger = Ledger([plan], Adjacency.ADD_REMOVE)
+        gradient = ExactGradient(
+            private,
+            Regression(kernel, inputs, support_y, self.regularisation),
+            sampling_probability=sampling_probability(schema, self.batch, self.sampling_rate),
+            ledger=ledger,
+            entropy=source,
+        )
+        start = noise_start(source, len(labels), inputs.basis.shape[1], self.start_scale)
+        descent = Descent(
+            steps=self.steps,
+            learning_rate=self.learning_rate,
+            optimiser=self.optimiser,
+            schedule=self.schedule,
+        )
+        support_x = descend(descent, start, gradient, progress)
+        if self.label_solve:
+            support_y = gradient.solved_labels(support_x)
+        return Bundle.distilled(
+            method=self,
+            schema=schema,
+            x=inputs.to_support(support_x @ inputs.basis.T),
+            y=support_y + 1 / len(schema.classes),
+            kernel=kernels.to_json(self.features, kernel),
+            regularisation=self.regularisation,
+            budget=None,
+            ledger=ledger,
+            seeded=source.seeded,
+        )

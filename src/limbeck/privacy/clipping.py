@@ -1,0 +1,79 @@
+"""What one record can do to a sum, at most.
+
+Noise is drawn for a `Bounded` only, and a `Bounded` is made only here, by whoever multiplied each
+record's contribution with the factors that a `Clip` gave for its norm.
+"""
+
+import dataclasses
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from limbeck.privacy.budget import Adjacency
+
+# Contributions are bounded in exact arithmetic and summed in float32. The bound that is noised is
+# larger than the one that is clipped to, by more than the rounding can be (tests measure it).
+ROUNDING = 1e-3
+
+_MADE_HERE = object()
+
+
+class Bounded:
+    """A sum over records, each contributing a vector of norm at most `record_norm`.
+
+    **Guarantee.** Adding or removing one record moves `value` by at most `record_norm` in L2,
+    replacing one by at most twice that. Each record took part with `sampling_probability`,
+    independently of the others.
+    """
+
+    def __init__(
+        self, value: np.ndarray, record_norm: float, sampling_probability: float, made: object
+    ) -> None:
+        if made is not _MADE_HERE:
+            raise TypeError("a Bounded is made by limbeck.privacy.clipping only")
+        self.value = value
+        self.record_norm = record_norm
+        self.sampling_probability = sampling_probability
+
+    def l2_sensitivity(self, adjacency: Adjacency) -> float:
+        """How far `value` can be from that of a neighbour."""
+        return adjacency.records_changed * self.record_norm
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Clip:
+    """Scale contributions down to norm `bound`; or, with `bound` None, all to norm one.
+
+    Normalised contributions need no constant to tune: with Adam the scale of a gradient cancels,
+    and the papers' constants of 1e-6 clip every record anyway.
+    """
+
+    bound: float | None = None
+
+    @property
+    def record_norm(self) -> float:
+        """The norm that noise must be scaled to."""
+        return (1.0 if self.bound is None else self.bound) * (1 + ROUNDING)
+
+    def factors(self, norms: Float[Array, " b"]) -> Float[Array, " b"]:
+        """What to multiply each contribution by; a contribution of norm zero stays zero.
+
+        Examples
+        --------
+        >>> Clip(bound=1.0).factors(jnp.array([0.5, 4.0])).tolist()
+        [1.0, 0.25]
+        """
+        safe = jnp.where(norms > 0, norms, 1)
+        if self.bound is None:
+            return jnp.where(norms > 0, 1 / safe, 0)
+        return jnp.minimum(1, self.bound / safe)
+
+    def bounded(self, clipped_sum: np.ndarray, sampling_probability: float = 1.0) -> Bounded:
+        """State that `clipped_sum` is a sum of contributions scaled by `factors`."""
+        return Bounded(clipped_sum, self.record_norm, sampling_probability, _MADE_HERE)
+
+
+def count(rows: int) -> Bounded:
+    """The number of records: each contributes exactly one."""
+    return Bounded(np.asarray(rows, np.float64), 1.0, 1.0, _MADE_HERE)
