@@ -15,8 +15,9 @@ import json
 import math
 import os
 import platform
-import shutil
 import tempfile
+import zipfile
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,11 +76,11 @@ class Bundle:
         seeded: bool,
     ) -> "Bundle":
         """The result of a distillation; what was spent is computed from the ledger."""
-        delta = budget.delta if budget else 0.0
         spent = math.inf
         if budget:
-            spent = accounting.epsilon(ledger.entries, delta, ledger.adjacency)
-            assert spent <= budget.epsilon, "the ledger holds more than the budget allows"
+            spent = accounting.epsilon(ledger.entries, budget.delta, budget.adjacency)
+            if spent > budget.epsilon:
+                raise RuntimeError("the ledger holds more than the budget allows; not released")
         return cls(
             method=method.name,
             settings=dataclasses.asdict(method),
@@ -129,27 +130,28 @@ class Bundle:
         return card.statement(self)
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
-        """Write the bundle; whole or not at all."""
+        """Write the bundle; whole or not at all, and a bundle in its place stays until then."""
         folder = Path(folder)
         check_destination(folder, overwrite)
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
         try:
-            self._write(partial)
-            os.chmod(partial, 0o755)
-            if folder.exists():
-                shutil.rmtree(folder)
-            partial.rename(folder)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(prefix=".limbeck-", dir=folder.parent) as scratch:
+                written = Path(scratch, "new")
+                written.mkdir()
+                self._write(written)
+                _put(written, folder, replaced=Path(scratch, "old"))
+        except OSError as error:
+            raise UserError(f"{folder} cannot be written ({error.strerror or error})") from None
         return folder
 
     def _write(self, folder: Path) -> None:
         (folder / "release.json").write_text(json.dumps(self._release(), indent=2) + "\n")
-        np.savez_compressed(folder / "data.npz", x=self.x, y=self.y, y_soft=self.y_soft)
+        # Text as such, not as Python objects, which a careful reader refuses to load.
+        y = self.y if self.y.dtype != object else self.y.astype(str)
+        np.savez_compressed(folder / "data.npz", x=self.x, y=y, y_soft=self.y_soft)
         if not self.schema.is_image:
             self.to_frame().to_parquet(folder / "data.parquet", index=False)
-        (folder / "README.md").write_text(card.readme(self))
+        (folder / "README.md").write_text(card.readme(self), encoding="utf-8")
         card.preview(self, folder / "preview.png")
 
     def _release(self) -> dict[str, Any]:
@@ -207,9 +209,30 @@ class Classifier:
         return np.asarray(encode.decode_labels(self._schema, self.scores(rows).argmax(axis=1)))
 
 
+def _put(written: Path, folder: Path, replaced: Path) -> None:
+    """Rename into place; what was there goes to `replaced`, or comes back if that fails."""
+    try:
+        if folder.exists():
+            folder.rename(replaced)
+        written.rename(folder)
+    except BaseException:
+        if replaced.exists() and not folder.exists():
+            replaced.rename(folder)
+        raise
+
+
 def check_destination(folder: Path, overwrite: bool) -> None:
-    """Refuse a destination that exists; better before the work than after it."""
-    if not folder.exists():
+    """Refuse a destination that exists or cannot be; better before the work than after it."""
+    try:
+        exists = folder.exists()
+        above = next((p for p in folder.absolute().parents if p.exists()), folder)
+    except OSError as error:
+        raise UserError(f"{folder} cannot be written ({error.strerror})") from None
+    if not above.is_dir():
+        raise UserError(f"{folder} cannot be written: {above} is not a folder")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise UserError(f"{folder} cannot be written: you may not write in {above}")
+    if not exists:
         return
     if not overwrite:
         raise UserError(f"{folder} exists; choose another folder, or replace it with --overwrite")
@@ -221,25 +244,48 @@ def load(folder: str | Path) -> Bundle:
     """Read a bundle."""
     folder = Path(folder)
     try:
-        release = json.loads((folder / "release.json").read_text())
+        release = json.loads((folder / "release.json").read_text(encoding="utf-8"))
         with np.load(folder / "data.npz", allow_pickle=False) as data:
             x, y_soft = data["x"], data["y_soft"]
-    except FileNotFoundError as error:
+        if release["format"] != FORMAT:
+            raise UserError(f"{folder} was written by another version of Limbeck; make it again")
+        return _read(release, x, y_soft)
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise UserError(
             f"{folder} is not a bundle: it has no {Path(error.filename).name}; "
             "`limbeck distill` makes one"
         ) from None
-    except (ValueError, KeyError, OSError) as error:
-        raise UserError(f"{folder} is a damaged bundle ({type(error).__name__})") from None
-    if release.get("format") != FORMAT:
-        raise UserError(f"{folder} was written by another version of Limbeck; make it again")
+    except _DAMAGE as error:
+        raise UserError(
+            f"{folder} is a damaged bundle ({type(error).__name__}); get it again"
+        ) from None
+
+
+# What reading the files and picking them apart can raise, if they are not what was written.
+_DAMAGE = (
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    OSError,
+    EOFError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
+def _read(release: dict[str, Any], x: NDArray[np.float32], y_soft: NDArray[np.float32]) -> Bundle:
+    """The inverse of `Bundle._write`."""
     schema = Schema.from_dict(release["schema"])
+    points = x.reshape(len(x), schema.width)
+    if y_soft.shape != (len(points), len(schema.classes)):
+        raise ValueError("the points and their weights do not belong together")
     privacy, budget = release["privacy"], release["privacy"]["budget"]
     return Bundle(
         method=release["method"]["name"],
         settings=release["method"]["settings"],
         schema=schema,
-        points=x.reshape(len(x), -1) / np.float32(255) if schema.is_image else x,
+        points=points / np.float32(255) if schema.is_image else points,
         y_soft=y_soft,
         kernel=release["model"]["kernel"],
         regularisation=release["model"]["regularisation"],

@@ -35,6 +35,12 @@ def _warnings(bundle: "Bundle") -> list[str]:
             "SEEDED: NOT FOR RELEASE. The noise came from a seed, and whoever knows the seed can "
             "take it off."
         )
+    rows = bundle.schema.public_rows
+    if bundle.budget and rows and bundle.budget.delta > 1 / rows:
+        lines.append(
+            f"WARNING: δ = {bundle.budget.delta:g} is more than one over the {rows} rows, so the "
+            "guarantee would allow a whole record to be published."
+        )
     return lines
 
 
@@ -45,19 +51,26 @@ def _promise(bundle: "Bundle") -> str:
             "and must not be published."
         )
     budget = bundle.budget
-    rows = "public" if bundle.schema.public_rows else "not public"
     return (
-        f"The {len(bundle.points)} points are (ε = {_up(bundle.epsilon)}, δ = {budget.delta:g})-"
+        f"The {len(bundle.points)} points are (ε = {_up(bundle.epsilon)}, δ = {_up(budget.delta)})-"
         f"differentially private with respect to {_NEIGHBOURS[budget.adjacency]} of the private "
         f"data (budget: ε = {budget.epsilon:g}). The whole release, with all its files, is covered."
-        f" Assumed public: the schema, the settings of the method; the number of rows is {rows}. "
-        "One person is assumed to have one record."
+        f" Assumed public: the schema, the settings of the method, and {_rows(bundle)}. A record "
+        "is any that fits the schema, and one person is assumed to have one record."
     )
 
 
-def _up(epsilon: float) -> str:
-    """Four digits, never rounded down."""
-    return f"{math.ceil(epsilon * 1e4) / 1e4:g}"
+def _rows(bundle: "Bundle") -> str:
+    assert bundle.budget is not None
+    if bundle.schema.public_rows or bundle.budget.adjacency is Adjacency.REPLACE:
+        return "the number of rows"
+    return "not the number of rows, which is protected too"
+
+
+def _up(number: float) -> str:
+    """Five digits, never rounded down."""
+    digits = 4 - math.floor(math.log10(number))
+    return f"{math.ceil(number * 10**digits * (1 - 1e-12)) / 10**digits:g}"
 
 
 def readme(bundle: "Bundle") -> str:

@@ -64,7 +64,7 @@ def test_the_label_is_the_usual_name_or_the_last_column_or_as_told(tmp_path, fra
     assert draft(path, label="smokes").classes == ("no", "yes")
     frame.rename(columns={"ward": "Target"}).assign(Target=[1, 2, 1, 2]).to_csv(path, index=False)
     assert draft(path).label == "Target"
-    with pytest.raises(UserError, match="no column 'smoke'; did you mean 'smokes'"):
+    with pytest.raises(UserError, match="no column 'smoke'; does it have a header"):
         draft(path, label="smoke")
 
 

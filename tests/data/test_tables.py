@@ -91,7 +91,7 @@ CSV = [
     (bytes(range(256)), "t.csv: "),
     (b"\0" * 64, "t.csv: "),
     ("age,age,ward,ill\n1,1,north,0\n", "column 'age' occurs twice"),
-    ("Age,ward,ill\n" + GOOD, r"no column 'age'; did you mean 'Age'.*Age, ward, ill"),
+    ("Age,ward,ill\n" + GOOD, r"no column 'age'; did you mean 'Age'\?"),
     (HEADER + GOOD * 9 + f"{SECRET},north,0\n", "column 'age', data row 10: .*not a number"),
     (HEADER + GOOD * 9 + f"1,{SECRET},0\n", "column 'ward', data row 10: .*not declared"),
     (HEADER + GOOD * 9 + f"1,north,{SECRET}\n", "column 'ill', data row 10: .*not declared"),

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -23,13 +24,18 @@ STAGES = {
 
 def print_json(found: dict[str, Any]) -> None:
     """One object on standard output."""
-    print(json.dumps(found, ensure_ascii=False))
+    print(json.dumps(found))
 
 
 def peak_memory_mb() -> float:
     """The most memory that this process has held."""
-    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return round(kilobytes / 1024 if sys.platform != "darwin" else kilobytes / 2**20, 1)
+    try:  # getrusage would also count the process that started this one
+        lines = Path("/proc/self/status").read_text().splitlines()
+        kilobytes = int(next(line for line in lines if line.startswith("VmHWM:")).split()[1])
+    except (OSError, StopIteration):
+        largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        kilobytes = largest // 1024 if sys.platform == "darwin" else largest
+    return round(kilobytes / 1024, 1)
 
 
 class Stopped(Exception):  # noqa: N818
@@ -75,14 +81,13 @@ def stages() -> Iterator[Stages]:
         TimeRemainingColumn,
     )
 
-    console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(
         *columns,
         TimeRemainingColumn(),
-        console=console,
+        console=Console(stderr=True),
         transient=True,
-        disable=not console.is_terminal,
+        disable=not sys.stderr.isatty(),  # rich's own answer would heed FORCE_COLOR
     ) as bar:
         tracked = Stages(bar)
         try:

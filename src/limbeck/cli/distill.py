@@ -65,10 +65,14 @@ def distill(
     ] = None,
     learning_rate: Annotated[float | None, typer.Option(rich_help_panel=METHOD)] = None,
     clip: Annotated[
-        float | None,
+        str | None,
         typer.Option(
-            help="Clip gradients to this norm; default: normalise.", rich_help_panel=METHOD
+            help="Clip gradients to this norm; or auto, or normalise.", rich_help_panel=METHOD
         ),
+    ] = None,
+    coordinates: Annotated[
+        str | None,
+        typer.Option(help="Of images: low-frequency or all.", rich_help_panel=METHOD),
     ] = None,
     optimiser: Annotated[
         str | None, typer.Option(help="adam or sgd.", rich_help_panel=METHOD)
@@ -81,12 +85,20 @@ def distill(
         bool | None, typer.Option("--label-solve", help="kip only.", rich_help_panel=METHOD)
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="For tests and papers: the bundle is not for release.")
+        int | None,
+        typer.Option(min=0, help="For tests and papers: the bundle is not for release."),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the bundle.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Distil private records into a few points that anyone may have."""
+    budget = _budget(method, epsilon, delta, adjacency, not_private)
+    from limbeck.data.private import open_private
+
+    private = open_private(source, schema, accept_drafted_schema=accept_drafted_schema)
+    from limbeck.bundle import check_destination
+
+    check_destination(output, overwrite)
     config = _configured(
         method,
         features=features,
@@ -96,19 +108,13 @@ def distill(
         sampling_rate=sampling_rate,
         batch=batch,
         learning_rate=learning_rate,
-        clip=clip,
+        clip=_number_or_word(clip),
+        coordinates=coordinates,
         optimiser=optimiser,
         schedule=schedule,
         regularisation=regularisation,
         label_solve=label_solve,
     )
-    budget = _budget(method, epsilon, delta, adjacency, not_private)
-    from limbeck.bundle import check_destination
-
-    check_destination(output, overwrite)
-    from limbeck.data.private import open_private
-
-    private = open_private(source, schema, accept_drafted_schema=accept_drafted_schema)
     with stages() as progress:
         bundle = config.fit(private, budget, seed=seed, progress=progress)
         progress("write", 0, 0)
@@ -143,6 +149,13 @@ def _configured(method: str, **given: Any) -> Any:
         if name not in known:
             raise UserError(f"{method} has no option --{name.replace('_', '-')}")
     return config(**given)
+
+
+def _number_or_word(given: str | None) -> float | str | None:
+    try:
+        return None if given is None else float(given)
+    except ValueError:
+        return given
 
 
 def _budget(

@@ -1,5 +1,6 @@
 """`limbeck`: the commands, and how they end."""
 
+import io
 import sys
 from typing import Annotated
 
@@ -8,6 +9,8 @@ import typer
 from limbeck.cli import distill, evaluate, methods, schema
 from limbeck.cli.console import Stopped
 from limbeck.errors import UserError
+
+INTERRUPTED = 130
 
 app = typer.Typer(
     name="limbeck",
@@ -42,12 +45,21 @@ def limbeck(
 
 def main() -> None:
     """Run a command; a user's mistake is one line and exit code 2, an interrupt is 130."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # an old terminal may lack ε and δ
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        app()
+        code = app(standalone_mode=False)
     except UserError as error:
-        sys.exit(_complain(str(error), 2))
+        code = _complain(str(error), 2)
     except Stopped as stop:
-        sys.exit(_complain(str(stop), 130))
+        code = _complain(str(stop), INTERRUPTED)
+    except typer.TyperException as error:  # without a message, the help was printed instead
+        message = error.format_message()
+        code = _complain(f"{message.rstrip('.')}; see --help", 2) if message else 2
+    else:
+        if code == INTERRUPTED:  # before there was anything to spend
+            _complain("interrupted; nothing was written", code)
+    sys.exit(code)
 
 
 def _complain(message: str, code: int) -> int:

@@ -32,7 +32,10 @@ def draft(
         raise UserError(f"{output} exists; choose another name for the schema")
     drafted = draft(source, label)
     if output is not None:
-        output.write_text(drafted.dumps())
+        try:
+            output.write_text(drafted.dumps(), encoding="utf-8")
+        except OSError as error:
+            raise UserError(f"{output}: cannot be written ({error.strerror})") from None
     if as_json:
         print_json({"schema": drafted.to_dict(), "written": output and str(output)})
     elif output is None:

@@ -4,7 +4,6 @@ Nothing is raised here, so that `encode` can refuse the first unfit cell and `dr
 count all of them. Every cell is read by itself; no result depends on another row.
 """
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,13 +72,13 @@ def _positions(column: Column, cells: "pd.Series[Any]", marks: tuple[str, ...]) 
     fallback = _UNFIT if column.other is None else lookup.find(column.other)
     absent = _MISSING if column.missing is None else lookup.find(column.missing)
 
-    def position(cell: Hashable) -> int | None:
+    def position(cell: str) -> int | None:
         found = lookup.find(cell)
         if found is None and column.kind == "boolean":
-            found = _YES_NO.get(text(cell).lower())
+            found = _YES_NO.get(cell.lower())
         if found is not None:
             return found
-        return absent if text(cell) in ("", *marks) else fallback
+        return absent if cell in ("", *marks) else fallback
 
     codes, distinct = _factorize(cells)
     table = np.array([*map(position, distinct), absent], dtype=np.int64)  # code -1 is "missing"
@@ -87,10 +86,24 @@ def _positions(column: Column, cells: "pd.Series[Any]", marks: tuple[str, ...]) 
     return Cells(positions.astype(np.float64), positions == _MISSING, positions == _UNFIT)
 
 
-def _factorize(cells: "pd.Series[Any]") -> tuple[NDArray[np.int64], list[Hashable]]:
-    """Codes and distinct cells, so that each distinct cell is looked up once."""
-    try:
-        codes, distinct = pd.factorize(cells)
-    except TypeError:  # lists and other things that are no single value: compare them as text
-        codes, distinct = pd.factorize(cells.map(text, na_action="ignore"))
-    return np.asarray(codes, dtype=np.int64), list(distinct)
+def _factorize(cells: "pd.Series[Any]") -> tuple[NDArray[np.int64], list[str]]:
+    """Codes and distinct cells, so that each distinct cell is looked up once.
+
+    A column of objects may mix types, and pandas takes `True` and `1` for the same; its cells are
+    told apart by their spelling before they are compared.
+    """
+    if pd.api.types.is_object_dtype(cells.dtype):
+        cells = cells.map(_spelled, na_action="ignore")
+    codes, distinct = pd.factorize(cells)
+    return np.asarray(codes, dtype=np.int64), list(map(_spelled, distinct))
+
+
+def _spelled(cell: object) -> str:
+    """The cell as text; a whole number is spelled the same whatever type its column has.
+
+    One missing cell turns a column of integers into floats. That must not change how the other
+    records are read.
+    """
+    if isinstance(cell, float | np.floating) and float(cell).is_integer():
+        return str(int(cell))
+    return text(cell)

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from limbeck.data.column import Column
-from limbeck.data.parse import did_you_mean
 from limbeck.data.schema import Schema
 from limbeck.data.values import Value
 from limbeck.errors import UserError
@@ -30,15 +29,14 @@ Encoded = NDArray[np.float32]
 Labels = NDArray[np.int32]
 Batch = tuple[Encoded, Labels]
 
-_NAMES_SHOWN = 20
-
 _COMPLAINTS = {
     "numeric": "the value is not a number; correct the file, or list its mark in `missing_values`",
     "integer": "the value is not a number; correct the file, or list its mark in `missing_values`",
     "boolean": "the value is none of true/false, yes/no, 1/0; correct the file or the kind",
-    "ordinal": "the value is not declared in the schema; add it there, or declare `other`",
-    "categorical": "the value is not declared in the schema; add it there, or declare `other` "
-    "(for a label: add the class)",
+    "ordinal": "the value is not declared in the schema; declare `other`, or, if it is publicly "
+    "known that such values occur, add it",
+    "categorical": "the value is not declared in the schema; declare `other`, or, if it is "
+    "publicly known that such values occur, add it (a label has no `other`: correct the file)",
 }
 
 
@@ -133,15 +131,25 @@ def label_column(schema: Schema) -> Column:
 
 
 def require_columns(where: str, wanted: list[str], present: list[str]) -> None:
-    """Refuse a table that lacks a wanted column, or has it twice."""
+    """Refuse a table that lacks a wanted column, or has it twice.
+
+    The names that are present are not shown: in a file without a header they are the cells of a
+    private row. Only another spelling of the wanted name is.
+    """
     counts = Counter(present)
     for name in wanted:
         if counts[name] > 1:
             raise UserError(f"{where}: column {name!r} occurs twice; rename one of them")
         if not counts[name]:
-            shown = ", ".join(present[:_NAMES_SHOWN]) + (", …" * (len(present) > _NAMES_SHOWN))
-            hint = did_you_mean(name, present)
-            raise UserError(f"{where}: no column {name!r}{hint} (the columns are: {shown})")
+            alike = [other for other in present if _bare(other) == _bare(name)]
+            hint = (
+                f"did you mean {alike[0]!r}?" if alike else "does it have a header, and this one?"
+            )
+            raise UserError(f"{where}: no column {name!r}; {hint}")
+
+
+def _bare(name: str) -> str:
+    return "".join(letter for letter in name.lower() if letter.isalnum())
 
 
 def _fit_cells(

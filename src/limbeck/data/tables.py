@@ -47,7 +47,7 @@ def frames(path: Path, wanted: list[str] | None, size: int) -> Iterator[tuple[in
         require_columns(path.name, wanted, present)
         for batch in read(path, wanted, size):
             for start in range(0, batch.num_rows, size):
-                frame = batch.slice(start, size).to_pandas()
+                frame = batch.slice(start, size).to_pandas(integer_object_nulls=True)
                 yield first_row, frame
                 first_row += len(frame)
 

@@ -9,15 +9,23 @@ budget's adjacency. Labels are fixed and balanced over the declared classes. Not
 read from the records, except, for SGD where the row count is private, one noisy count.
 
 Where it differs from the paper, for accuracy at the same budget: larger and truly random batches,
-normalised gradients, a decaying rate, support points learned in low spatial frequencies.
+a decaying rate, records normalised one by one, support points learned in low frequencies.
 """
 
 import dataclasses
+import math
 from typing import Literal
 
 from limbeck.bundle import Bundle
 from limbeck.data.schema import Described
-from limbeck.distill.kip import Descent, balanced_labels, descend, noise_start, sampling_probability
+from limbeck.distill.kip import (
+    Descent,
+    balanced_labels,
+    check_settings,
+    descend,
+    noise_start,
+    sampling_probability,
+)
 from limbeck.features import kernels
 from limbeck.features.inputs import inputs_of
 from limbeck.measure.gradients import COUNT, GRADIENT, NoisyGradient, Regression, centred_one_hot
@@ -40,7 +48,10 @@ class DPKIP:
     epochs : how often each record is drawn on average; steps = epochs / sampling rate.
     sampling_rate, batch : the chance of each record to be in a batch; or the expected batch size,
         where the row count is public.
-    clip : the norm to which gradients are clipped; None scales each to norm one.
+    clip : the norm to which gradients are clipped; "auto" takes 11/√D, "normalise" scales each
+        gradient to norm one.
+    coordinates : in which coordinates the points of images are learned: in low frequencies, the
+        fewer the more points there are to spread the noise over, or in all.
     learning_rate, optimiser, schedule : see `Descent`.
     regularisation : λ, relative to the mean of the kernel's diagonal.
     start_scale : the standard deviation of the noise that the points start from.
@@ -53,10 +64,11 @@ class DPKIP:
 
     per_class: int = 10
     features: str = "fc-ntk"
-    epochs: float = 20.0
+    epochs: float = 40.0
     sampling_rate: float = 1 / 12
     batch: int | None = None
-    clip: float | None = None
+    clip: float | Literal["auto", "normalise"] = "auto"
+    coordinates: Literal["low-frequency", "all"] = "low-frequency"
     learning_rate: float = 0.1
     optimiser: Literal["adam", "sgd"] = "adam"
     schedule: Literal["cosine", "constant"] = "cosine"
@@ -65,6 +77,9 @@ class DPKIP:
     count_share: float = 0.01
 
     name = "dp-kip"
+
+    def __post_init__(self) -> None:
+        check_settings(self)
 
     def fit(
         self,
@@ -76,7 +91,7 @@ class DPKIP:
     ) -> Bundle:
         """The distilled set, its ledger and how to use it."""
         schema, source = private.schema, entropy(seed)
-        inputs = inputs_of(schema)
+        inputs = inputs_of(schema, self._share_of_frequencies())
         kernel = kernels.kernel(self.features, dimension=inputs.dimension)
         rate = sampling_probability(schema, self.batch, self.sampling_rate)
         steps = max(1, round(self.epochs / rate))
@@ -99,7 +114,7 @@ class DPKIP:
         noisy_sum = NoisyGradient(
             private,
             Regression(kernel, inputs, support_y, self.regularisation),
-            clip=Clip(bound=self.clip),
+            clip=self._clip(inputs.dimension),
             sampling_probability=rate,
             ledger=ledger,
             entropy=source,
@@ -132,3 +147,13 @@ class DPKIP:
             ledger=ledger,
             seeded=source.seeded,
         )
+
+    def _share_of_frequencies(self) -> float:
+        """Half of them along a side for one point a class, fewer for more points."""
+        return 1.0 if self.coordinates == "all" else 0.5 * self.per_class**-0.15
+
+    def _clip(self, dimension: int) -> Clip:
+        """Gradients shrink as 1/√D for records of norm √D; so does the constant."""
+        if isinstance(self.clip, str):
+            return Clip(bound=None if self.clip == "normalise" else 11 / math.sqrt(dimension))
+        return Clip(bound=self.clip)

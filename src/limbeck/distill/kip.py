@@ -13,8 +13,9 @@ Nguyen, Chen & Lee 2021, "Dataset Meta-Learning from Kernel Ridge-Regression".
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal, get_args
 
 import jax
 import jax.numpy as jnp
@@ -84,6 +85,22 @@ def _update(
     return optax.apply_updates(support_x, updates), state
 
 
+def check_settings(settings: Any) -> None:
+    """Refuse settings that cannot be, by their name on the command line."""
+    for field in dataclasses.fields(settings):
+        value = getattr(settings, field.name)
+        option = "--" + field.name.replace("_", "-")
+        if isinstance(value, int | float) and not 0 < value < math.inf and value is not False:
+            raise UserError(f"{option} must be a positive number, not {value:g}")
+        choices = [c for part in (field.type, *get_args(field.type)) for c in get_args(part)]
+        words = [choice for choice in choices if isinstance(choice, str)]
+        if isinstance(value, str) and words and value not in words:
+            raise UserError(f"{option} must be one of {', '.join(words)}, not '{value}'")
+    if settings.sampling_rate > 1:
+        raise UserError(f"--sampling-rate is a probability, not {settings.sampling_rate:g}")
+    kernels.check(settings.features)
+
+
 def noise_start(entropy: Entropy, points: int, dimension: int, scale: float) -> NDArray[np.float32]:
     """Where the support points start: Gaussian noise, which knows nothing of any record."""
     return (scale * standard_normal(entropy, (points, dimension))).astype(np.float32)
@@ -135,6 +152,9 @@ class KIP:
     label_solve: bool = False
 
     name = "kip"
+
+    def __post_init__(self) -> None:
+        check_settings(self)
 
     def fit(
         self,

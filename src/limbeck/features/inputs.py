@@ -18,19 +18,19 @@ from scipy.fft import dct
 
 from limbeck.data.schema import Schema
 
+LEAST = 8
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ImageInputs:
     """Pictures of `shape` (height, width, channels) with pixels scaled to [0, 1].
 
-    `frequencies` is the number of lowest frequencies kept along a side of `reference` pixels;
-    other sizes keep the same share of theirs, and at least `least`.
+    `share` is the share of the frequencies along a side that is kept, the lowest ones; but never
+    fewer than `LEAST`.
     """
 
     shape: tuple[int, int, int]
-    frequencies: int = 10
-    reference: int = 28
-    least: int = 8
+    share: float = 1.0
 
     @property
     def dimension(self) -> int:
@@ -57,10 +57,10 @@ class ImageInputs:
         height, width, channels = self.shape
         rows, columns = self._cosines(height), self._cosines(width)
         plane = np.einsum("hi,wj->hwij", rows, columns).reshape(height * width, -1)
-        return np.kron(plane, np.eye(channels)).astype(np.float32)
+        return np.kron(plane, np.eye(channels))
 
     def _cosines(self, side: int) -> np.ndarray:
-        kept = min(side, max(self.least, math.ceil(self.frequencies * side / self.reference)))
+        kept = min(side, max(LEAST, round(self.share * side)))
         return np.asarray(dct(np.eye(side), norm="ortho", axis=0)[:kept].T)
 
 
@@ -85,14 +85,17 @@ class TableInputs:
     @functools.cached_property
     def basis(self) -> np.ndarray:
         """All coordinates."""
-        return np.eye(self.dimension, dtype=np.float32)
+        return np.eye(self.dimension)
 
 
 Inputs = ImageInputs | TableInputs
 
 
-def inputs_of(schema: Schema) -> Inputs:
-    """What a kernel sees of the records that the schema describes."""
+def inputs_of(schema: Schema, share: float = 1.0) -> Inputs:
+    """What a kernel sees of the records that the schema describes.
+
+    `share` is that of the frequencies in which support points are learned, where there are any.
+    """
     if schema.is_image:
-        return ImageInputs(shape=schema.image_shape)
+        return ImageInputs(shape=schema.image_shape, share=share)
     return TableInputs(dimension=schema.width)

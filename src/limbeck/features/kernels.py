@@ -12,10 +12,15 @@ KERNELS: dict[str, type[FCNTK]] = {
 }
 
 
+def check(name: str) -> None:
+    """Refuse a name that is not in the table."""
+    if name not in KERNELS:
+        raise UserError(f"--features must be one of {', '.join(KERNELS)}, not '{name}'")
+
+
 def kernel(name: str, **settings: Any) -> InnerProductKernel:
     """The kernel of that name."""
-    if name not in KERNELS:
-        raise UserError(f"there are no features '{name}'; choose from: {', '.join(KERNELS)}")
+    check(name)
     return KERNELS[name](**settings)
 
 

@@ -6,6 +6,7 @@ oracle but what `__call__` returns.
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +21,13 @@ from limbeck.privacy.clipping import Clip
 from limbeck.privacy.ledger import Ledger
 from limbeck.privacy.noise import Entropy
 
+Floats = NDArray[np.float64]
+
 GRADIENT = "gradient"
 COUNT = "count"
 
 # Records are taken up in pieces of this many: one compiled shape, bounded memory.
 PIECE = 512
-
-Floats = NDArray[np.float64]
 
 
 class Regression(NamedTuple):
@@ -34,14 +35,14 @@ class Regression(NamedTuple):
 
     kernel: InnerProductKernel
     inputs: Inputs
-    support_y: NDArray[np.float32]
+    support_y: Floats
     regularisation: float
 
 
 class _Rows(NamedTuple):
-    x: NDArray[np.float32]
-    norms: NDArray[np.float32]
-    y: NDArray[np.float32]
+    x: Floats
+    norms: Floats
+    labels: NDArray[np.int32]
 
 
 class _Oracle:
@@ -56,15 +57,22 @@ class _Oracle:
 
     def _sum(self, support_x: NDArray[np.float32], batch: NDArray[np.intp], clip: Clip) -> Floats:
         problem, rows = self._problem, self._rows
-        support, low_rank = krr_gradients.prepare(
-            problem.kernel, support_x, problem.support_y, problem.regularisation
-        )
         total = np.zeros(support_x.shape)
-        for positions, mask in sampling.pieces(batch, PIECE):
-            taken = (rows.x[positions], rows.norms[positions], rows.y[positions], mask)
-            records = krr_gradients.Records(*map(jnp.asarray, taken))
-            total += krr_gradients.clipped_sum(problem.kernel, clip, support, low_rank, records)
+        with jax.enable_x64(True):
+            support, low_rank = self._prepared(support_x)
+            for positions, mask in sampling.pieces(batch, PIECE):
+                y = centred_one_hot(rows.labels[positions], problem.support_y.shape[1])
+                taken = (rows.x[positions], rows.norms[positions], y, mask)
+                records = krr_gradients.Records(*map(jnp.asarray, taken))
+                total += krr_gradients.clipped_sum(problem.kernel, clip, support, low_rank, records)
         return total
+
+    def _prepared(
+        self, support_x: NDArray[np.float32]
+    ) -> tuple[krr_gradients.Support, krr_gradients.LowRank | None]:
+        kernel, _, support_y, regularisation = self._problem
+        x = jnp.asarray(support_x, jnp.float64)
+        return krr_gradients.prepare(kernel, x, jnp.asarray(support_y), regularisation)
 
 
 class NoisyGradient(_Oracle):
@@ -95,7 +103,7 @@ class NoisyGradient(_Oracle):
 
     def __call__(self, support_x: NDArray[np.float32]) -> Floats:
         """One draw of noise."""
-        batch = sampling.poisson(self._entropy, len(self._rows.y), self._sampling_probability)
+        batch = sampling.poisson(self._entropy, len(self._rows.labels), self._sampling_probability)
         bounded = self._clip.bounded(
             self._sum(support_x, batch, self._clip), self._sampling_probability
         )
@@ -106,7 +114,7 @@ class NoisyGradient(_Oracle):
 
         **Guarantee.** One Gaussian event; a record counts for one.
         """
-        counted = clipping.count(len(self._rows.y))
+        counted = clipping.count(len(self._rows.labels))
         return float(
             noise.gaussian(counted, purpose=COUNT, ledger=self._ledger, entropy=self._entropy)
         )
@@ -132,33 +140,33 @@ class ExactGradient(_Oracle):
     def __call__(self, support_x: NDArray[np.float32]) -> Floats:
         """The mean gradient over a Poisson batch."""
         self._ledger.charge_without_noise(GRADIENT)
-        batch = sampling.poisson(self._entropy, len(self._rows.y), self._sampling_probability)
+        batch = sampling.poisson(self._entropy, len(self._rows.labels), self._sampling_probability)
         return self._sum(support_x, batch, Clip(bound=np.inf)) / max(len(batch), 1)
 
-    def solved_labels(self, support_x: NDArray[np.float32]) -> NDArray[np.float32]:
+    def solved_labels(self, support_x: NDArray[np.float32]) -> Floats:
         """The labels that are best for these points on all records ("label solve" of KIP).
 
         Least squares over Y_s of Σ_l ‖y_l − k_lᵀ M⁻¹ Y_s‖²; needs Σ u uᵀ and Σ u yᵀ only.
         """
         self._ledger.charge_without_noise(GRADIENT)
-        problem, rows = self._problem, self._rows
-        support, _ = krr_gradients.prepare(
-            problem.kernel, support_x, problem.support_y, problem.regularisation
-        )
-        m = len(support_x)
-        uu, uy = np.zeros((m, m)), np.zeros((m, rows.y.shape[1]))
-        for start in range(0, len(rows.y), PIECE):
-            piece = slice(start, start + PIECE)
-            dots = jnp.asarray(rows.x[piece]) @ support.x.T
-            k = problem.kernel.from_gram(dots, jnp.asarray(rows.norms[piece]), support.norms)
-            u = np.asarray(k @ support.inverse, np.float64)
-            uu += u.T @ u
-            uy += u.T @ rows.y[piece]
+        rows = self._rows
+        m, classes = self._problem.support_y.shape
+        uu, uy = np.zeros((m, m)), np.zeros((m, classes))
+        with jax.enable_x64(True):
+            support, _ = self._prepared(support_x)
+            for start in range(0, len(rows.labels), PIECE):
+                piece = slice(start, start + PIECE)
+                dots = jnp.asarray(rows.x[piece]) @ support.x.T
+                norms = jnp.asarray(rows.norms[piece])
+                k = self._problem.kernel.from_gram(dots, norms, support.norms)
+                u = np.asarray(k @ support.inverse)
+                uu += u.T @ u
+                uy += u.T @ centred_one_hot(rows.labels[piece], classes)
         ridge = 1e-6 * np.trace(uu) / m
-        return np.linalg.solve(uu + ridge * np.eye(m), uy).astype(np.float32)
+        return np.linalg.solve(uu + ridge * np.eye(m), uy)
 
 
-def centred_one_hot(labels: NDArray[np.integer], classes: int) -> NDArray[np.float32]:
+def centred_one_hot(labels: NDArray[np.integer], classes: int) -> Floats:
     """One-hot rows minus 1/classes, which regression treats as zero knowledge.
 
     Examples
@@ -166,17 +174,15 @@ def centred_one_hot(labels: NDArray[np.integer], classes: int) -> NDArray[np.flo
     >>> centred_one_hot(np.array([1]), 2).tolist()
     [[-0.5, 0.5]]
     """
-    return np.eye(classes, dtype=np.float32)[labels] - np.float32(1 / classes)
+    return np.eye(classes)[labels] - 1 / classes
 
 
 def _read(private: Described, problem: Regression) -> _Rows:
     if not isinstance(private, PrivateData):
         raise TypeError("records are read from PrivateData; open them with limbeck.open")
-    classes = len(private.schema.classes)
     pieces = []
     for x, labels in private.reveal():
-        inputs = problem.inputs.from_records(x)
+        inputs = problem.inputs.from_records(x.astype(np.float64))
         norms = np.sum(inputs**2, axis=1)
-        y = centred_one_hot(labels, classes)
-        pieces.append(_Rows(inputs @ problem.inputs.basis, norms, y))
+        pieces.append(_Rows(inputs @ problem.inputs.basis, norms, labels))
     return _Rows(*(np.concatenate(column) for column in zip(*pieces, strict=True)))

@@ -18,6 +18,10 @@ with Q = ∂K_ss/∂⟨·,·⟩ off the diagonal. Its norm needs Gram matrices o
 
 The points may be given in any orthonormal coordinates of a subspace; the gradient is then the one
 with respect to these coordinates.
+
+Everything runs in float64. A record that comes or goes shifts the others to other places of a
+sum, which rounds differently then; in float32, over many records whose terms nearly cancel, that
+alone can move the sum by more than one record may.
 """
 
 import functools
@@ -25,9 +29,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float
-from numpy.typing import NDArray
 
 from limbeck.features.base import InnerProductKernel
 from limbeck.privacy.clipping import Clip
@@ -35,7 +37,7 @@ from limbeck.privacy.clipping import Clip
 # What the rounding of a squared norm is at most, relative to the bound of `_squared_bound`. It is
 # added before clipping, so that no contribution is larger than it claims even where all but a
 # small part of its terms cancel.
-NORM_ROUNDING = 1e-6
+NORM_ROUNDING = 1e-9
 
 
 class Support(NamedTuple):
@@ -71,19 +73,13 @@ class Records(NamedTuple):
 
 def prepare(
     kernel: InnerProductKernel,
-    x: NDArray[np.float32],
-    y: NDArray[np.float32],
+    x: Float[Array, "m d"],
+    y: Float[Array, "m c"],
     regularisation: float,
 ) -> tuple[Support, LowRank | None]:
-    """The ridge solution on the support set, and what else does not depend on records.
-
-    The m × m system is near singular for a small λ and is solved in float64; what meets the
-    records is float32.
-    """
-    with jax.enable_x64(True):
-        support = _support(kernel, jnp.asarray(x, jnp.float64), jnp.asarray(y), regularisation)
-    support = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), support)
-    m, c = support.alpha.shape
+    """The ridge solution on the support set, and what else does not depend on records."""
+    support = _support(kernel, x, y, regularisation)
+    m, c = y.shape
     return support, _low_rank(support) if m > c * (c + 1) // 2 else None
 
 
@@ -138,21 +134,23 @@ def clipped_sum(
     `clip.record_norm`, rounding included.
     """
     s, parts = support, _per_record(kernel, support, low_rank, records)
-    c = jnp.where(records.mask, clip.factors(parts.norms), 0)[:, None]
-    weighted_u = c * parts.u
-    a = s.by_dot * (weighted_u.T @ parts.v + parts.v.T @ weighted_u)
-    diagonal = jnp.sum(c * parts.d, axis=0)[:, None]
-    return a @ s.x + diagonal * s.x + (c * parts.b).T @ records.x
+    norms = jnp.sqrt(jnp.maximum(parts.squared, 0) + NORM_ROUNDING * parts.bound)
+    c = jnp.where(records.mask, clip.factors(norms), 0)[:, None]
+    # Zero times infinity is no number: what is left out is taken out, not multiplied away.
+    u, v, d, b = (jnp.where(c > 0, part, 0) for part in (parts.u, parts.v, parts.d, parts.b))
+    a = s.by_dot * ((c * u).T @ v + v.T @ (c * u))
+    return a @ s.x + jnp.sum(c * d, axis=0)[:, None] * s.x + (c * b).T @ records.x
 
 
 class _Parts(NamedTuple):
-    """u, v, d and b of every record, and the norm of its gradient (rounded up)."""
+    """u, v, d and b of every record; the squared norm of its gradient, and a bound of that."""
 
     u: Float[Array, "b m"]
     v: Float[Array, "b m"]
     d: Float[Array, "b m"]
     b: Float[Array, "b m"]
-    norms: Float[Array, " b"]
+    squared: Float[Array, " b"]
+    bound: Float[Array, " b"]
 
 
 def _per_record(
@@ -179,8 +177,7 @@ def _per_record(
     else:
         a_squared = _a_squared_low_rank(s, low_rank, r, u, v, d)
     squared = a_squared + 2 * jnp.sum(b * a_dots, axis=1) + jnp.sum(b**2, axis=1) * x_squared
-    rounding = NORM_ROUNDING * _squared_bound(s, r, u, d, b, x_squared)
-    return _Parts(u, v, d, b, jnp.sqrt(jnp.maximum(squared, 0) + rounding))
+    return _Parts(u, v, d, b, squared, _squared_bound(s, r, u, d, b, x_squared))
 
 
 def _a_squared(

@@ -12,9 +12,12 @@ from jaxtyping import Array, Float
 
 from limbeck.privacy.budget import Adjacency
 
-# Contributions are bounded in exact arithmetic and summed in float32. The bound that is noised is
-# larger than the one that is clipped to, by more than the rounding can be (tests measure it).
+# Contributions are bounded in exact arithmetic and summed in float64. The bound that is noised is
+# larger than the one that is clipped to, by far more than the rounding of all records together.
 ROUNDING = 1e-3
+
+# Squares of shorter norms leave the range of float64.
+SHORTEST = 1e-100
 
 _MADE_HERE = object()
 
@@ -57,17 +60,21 @@ class Clip:
         return (1.0 if self.bound is None else self.bound) * (1 + ROUNDING)
 
     def factors(self, norms: Float[Array, " b"]) -> Float[Array, " b"]:
-        """What to multiply each contribution by; a contribution of norm zero stays zero.
+        """What to multiply each contribution by.
+
+        A contribution whose norm cannot be trusted (infinite, not a number, or so short that its
+        square underflows) is left out.
 
         Examples
         --------
         >>> Clip(bound=1.0).factors(jnp.array([0.5, 4.0])).tolist()
         [1.0, 0.25]
         """
-        safe = jnp.where(norms > 0, norms, 1)
+        measurable = (norms > SHORTEST) & jnp.isfinite(norms)
+        safe = jnp.where(measurable, norms, 1)
         if self.bound is None:
-            return jnp.where(norms > 0, 1 / safe, 0)
-        return jnp.minimum(1, self.bound / safe)
+            return jnp.where(measurable, 1 / safe, 0)
+        return jnp.where(jnp.isfinite(norms), jnp.minimum(1, self.bound / safe), 0)
 
     def bounded(self, clipped_sum: np.ndarray, sampling_probability: float = 1.0) -> Bounded:
         """State that `clipped_sum` is a sum of contributions scaled by `factors`."""

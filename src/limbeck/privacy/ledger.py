@@ -55,7 +55,11 @@ class Ledger:
     """
 
     def __init__(self, plan: Iterable[Entry], adjacency: Adjacency) -> None:
-        self._plan = {entry.purpose: entry for entry in plan}
+        self._plan: dict[str, Entry] = {}
+        for entry in plan:
+            if entry.purpose in self._plan:
+                raise ValueError(f"'{entry.purpose}' is planned twice")
+            self._plan[entry.purpose] = entry
         self._spent: dict[str, int] = {}
         self.adjacency = adjacency
 

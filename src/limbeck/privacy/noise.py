@@ -1,6 +1,6 @@
 """What hides a record: Gaussian noise from the operating system's entropy.
 
-Every noise value is the normal quantile of 53 fresh bits of `os.urandom`: there is no seed to
+Every noise value is a normal quantile at 53 fresh bits of `os.urandom`: there is no seed to
 guess and no stream to rewind. A seeded source exists for tests and for papers; what is made with
 it is stamped as not for release.
 """
@@ -54,10 +54,14 @@ def entropy(seed: int | None = None) -> Entropy:
 
 
 def standard_normal(entropy: Entropy, shape: tuple[int, ...]) -> np.ndarray:
-    """Independent N(0, 1) values in float64."""
-    bits = np.frombuffer(entropy.bytes(8 * int(np.prod(shape))), np.uint64) >> np.uint64(11)
-    uniform = (bits.astype(np.float64) + 0.5) * 2.0**-53
-    return np.asarray(ndtri(uniform), np.float64).reshape(shape)
+    """Independent N(0, 1) values in float64.
+
+    One bit is the sign, 52 are a point of the lower half: exact in floating point, never infinite.
+    """
+    bits = np.frombuffer(entropy.bytes(8 * int(np.prod(shape))), np.uint64)
+    lower_half = ((bits >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-53
+    sign = np.where(bits & np.uint64(1), -1.0, 1.0)
+    return np.asarray(sign * ndtri(lower_half), np.float64).reshape(shape)
 
 
 def gaussian(bounded: Bounded, *, purpose: str, ledger: Ledger, entropy: Entropy) -> np.ndarray:

@@ -1,0 +1,112 @@
+"""Noise: its law, its source, and that nothing unclipped can be noised.
+
+Statistical tests use fixed seeds, so they cannot fail by chance; the bounds are those that fresh
+noise would exceed with the probability stated.
+"""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from limbeck.privacy import clipping
+from limbeck.privacy.budget import Adjacency
+from limbeck.privacy.clipping import ROUNDING, Bounded, Clip
+from limbeck.privacy.ledger import Entry, Ledger
+from limbeck.privacy.noise import SeededEntropy, SystemEntropy, entropy, gaussian, standard_normal
+
+
+def ledger(noise_multiplier=2.0, draws=10):
+    plan = [Entry(purpose="sum", draws=draws, noise_multiplier=noise_multiplier)]
+    return Ledger(plan, Adjacency.ADD_REMOVE)
+
+
+def test_noise_is_standard_normal():
+    drawn = standard_normal(SeededEntropy(1), (200_000,))
+    assert stats.kstest(drawn, "norm").pvalue > 1e-3  # fails by chance once in a thousand seeds
+
+
+def test_noise_is_independent_from_draw_to_draw():
+    source = SeededEntropy(2)
+    first, second = (standard_normal(source, (100_000,)) for _ in range(2))
+    assert not np.any(first == second)
+    assert abs(np.corrcoef(first, second)[0, 1]) < 4 / np.sqrt(100_000)  # 4 sigma: 6e-5
+
+
+def test_noise_is_finite_and_symmetric_at_the_extreme_bits():
+    class Fixed:
+        seeded = True
+
+        def __init__(self, word):
+            self.word = word
+
+        def bytes(self, length):
+            return self.word.to_bytes(8, "little") * (length // 8)
+
+    low, high, middle, other = (
+        standard_normal(Fixed(word), (1,))[0] for word in (0, 1, 2**64 - 2, 2**64 - 1)
+    )
+    assert -9 < low < -8
+    assert high == -low
+    assert abs(middle) < 1e-15
+    assert other == -middle
+
+
+def test_the_default_source_is_the_operating_system():
+    assert isinstance(entropy(), SystemEntropy)
+    assert not entropy().seeded
+    assert entropy(3).seeded
+    one, two = (standard_normal(entropy(), (8,)) for _ in range(2))
+    assert not np.any(one == two)
+
+
+def test_the_same_seed_gives_the_same_noise():
+    one, two = (standard_normal(entropy(7), (8,)) for _ in range(2))
+    np.testing.assert_array_equal(one, two)
+
+
+def test_the_deviation_is_the_multiplier_times_the_norm_of_a_record():
+    bounded = Clip(bound=0.5).bounded(np.zeros(100_000))
+    noisy = gaussian(bounded, purpose="sum", ledger=ledger(2.0), entropy=SeededEntropy(4))
+    expected = 2.0 * 0.5 * (1 + ROUNDING)
+    assert np.std(noisy) == pytest.approx(expected, rel=4 / np.sqrt(2 * 100_000))  # 4 sigma
+
+
+def test_each_draw_is_charged_even_if_it_fails_afterwards():
+    class Broken:
+        seeded = True
+
+        def bytes(self, length):
+            raise OSError("no entropy")
+
+    book = ledger()
+    with pytest.raises(OSError, match="no entropy"):
+        gaussian(Clip().bounded(np.zeros(1)), purpose="sum", ledger=book, entropy=Broken())
+    assert book.draws == 1
+
+
+def test_only_something_bounded_can_be_noised():
+    with pytest.raises(TypeError, match="only a Bounded"):
+        gaussian(np.zeros(3), purpose="sum", ledger=ledger(), entropy=entropy(0))
+    with pytest.raises(TypeError, match=r"limbeck\.privacy\.clipping"):
+        Bounded(np.zeros(3), 1.0, 1.0, made=None)
+
+
+def test_sensitivity_is_a_function_of_the_adjacency():
+    bounded = Clip(bound=1.0).bounded(np.zeros(3))
+    assert bounded.l2_sensitivity(Adjacency.REPLACE) == 2 * bounded.record_norm
+    assert bounded.l2_sensitivity(Adjacency.ADD_REMOVE) == bounded.record_norm
+
+
+def test_a_record_counts_for_one():
+    assert clipping.count(5).value - clipping.count(4).value == clipping.count(4).record_norm
+
+
+def test_clipping_leaves_short_vectors_and_normalising_does_not():
+    norms = np.array([0.0, 0.5, 4.0], np.float32)
+    np.testing.assert_allclose(Clip(bound=1.0).factors(norms) * norms, [0, 0.5, 1])
+    np.testing.assert_allclose(Clip().factors(norms) * norms, [0, 1, 1])
+
+
+@pytest.mark.parametrize("clip", [Clip(), Clip(bound=1.0)], ids=["normalised", "clipped"])
+def test_a_contribution_whose_norm_is_not_known_is_left_out(clip):
+    assert not clip.factors(np.array([np.nan, np.inf])).any()

@@ -1,0 +1,276 @@
+"""What every method must do: the common suite over `METHODS`."""
+
+import dataclasses
+import inspect
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import limbeck
+from limbeck.data.column import Column
+from limbeck.data.schema import ImageShape, Schema
+from limbeck.methods import METHODS, find
+from limbeck.privacy import noise
+from limbeck.privacy.accounting import epsilon
+from limbeck.privacy.budget import Adjacency, Budget
+
+BUDGET = Budget(epsilon=2.0, delta=1e-5)
+PRIVATE = [name for name, row in METHODS.items() if row.private]
+
+# The smallest setting that takes each method through all of its steps.
+SMALL = {
+    "dp-kip": {"per_class": 2, "epochs": 1.5, "sampling_rate": 0.5},
+    "kip": {"per_class": 2, "steps": 3, "sampling_rate": 0.5, "label_solve": True},
+}
+
+TABLE = Schema(
+    classes=("no", "yes"),
+    columns=(
+        Column("age", "integer", minimum=0, maximum=100),
+        Column("dose", "numeric", minimum=0.0, maximum=5.0),
+        Column("ward", "categorical", values=("a", "b", "c"), other="c"),
+    ),
+)
+IMAGES = Schema(classes=(0, 1, 2), image=ImageShape(8, 8))
+
+
+def rows(n=40, seed=0):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "age": rng.integers(0, 100, n),
+            "dose": rng.uniform(0, 5, n),
+            "ward": rng.choice(["a", "b", "c"], n),
+            "label": rng.choice(["no", "yes"], n),
+        }
+    )
+
+
+def images(n=40, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.integers(0, 256, (n, 8, 8)), rng.integers(0, 3, n)
+
+
+def table_data(frame=None):
+    return limbeck.PrivateData.from_frame(rows() if frame is None else frame, TABLE)
+
+
+def image_data(x=None, y=None):
+    given = images() if x is None else (x, y)
+    return limbeck.PrivateData.from_arrays(*given, IMAGES)
+
+
+DATA = {"table": table_data, "images": image_data}
+
+
+def method(name, **settings):
+    return find(name).load()(**{**SMALL[name], **settings})
+
+
+def fit(name, private, seed=0, adjacency=Adjacency.ADD_REMOVE, **settings):
+    budget = dataclasses.replace(BUDGET, adjacency=adjacency) if METHODS[name].private else None
+    return method(name, **settings).fit(private, budget, seed=seed)
+
+
+def test_every_method_has_a_small_setting_here():
+    assert set(SMALL) == set(METHODS)
+
+
+@pytest.mark.parametrize("data", DATA.values(), ids=DATA)
+@pytest.mark.parametrize("name", METHODS)
+def test_the_same_seed_gives_the_same_points_and_the_bundle_says_so(name, data):
+    one, two = (fit(name, data()) for _ in range(2))
+    np.testing.assert_array_equal(one.points, two.points)
+    np.testing.assert_array_equal(one.y_soft, two.y_soft)
+    assert one.seeded
+    assert "NOT FOR RELEASE" in one.statement()
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_without_a_seed_no_two_runs_are_the_same(name):
+    one, two = (fit(name, table_data(), seed=None) for _ in range(2))
+    assert not one.seeded
+    assert not np.any(one.points == two.points)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_points_are_finite_and_balanced_over_the_declared_classes(name):
+    """Also where the records have one class only: the schema decides, not the data."""
+    frame = rows().assign(label="yes")
+    bundle = fit(name, table_data(frame))
+    assert np.isfinite(bundle.points).all()
+    assert bundle.points.shape == (4, TABLE.width)
+    if METHODS[name].private:
+        assert list(bundle.y) == ["no", "no", "yes", "yes"]
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency), ids=lambda a: a.value)
+@pytest.mark.parametrize("name", PRIVATE)
+def test_what_is_spent_is_what_was_promised(name, adjacency):
+    bundle = fit(name, table_data(), adjacency=adjacency)
+    spent = epsilon(bundle.events, BUDGET.delta, adjacency)
+    assert bundle.epsilon == spent
+    assert BUDGET.epsilon - 1e-3 <= spent <= BUDGET.epsilon
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The noise of every draw, in order."""
+    draws = []
+    original = noise.standard_normal
+
+    def recorded(entropy, shape):
+        draws.append(original(entropy, shape))
+        return draws[-1]
+
+    monkeypatch.setattr(noise, "standard_normal", recorded)
+    return draws
+
+
+@pytest.mark.parametrize("settings", [{}, {"optimiser": "sgd"}], ids=["adam", "sgd"])
+@pytest.mark.parametrize("name", PRIVATE)
+def test_every_draw_of_noise_is_an_event_in_the_ledger(name, settings, drawn):
+    bundle = fit(name, table_data(), **settings)
+    assert len(drawn) == sum(event.draws for event in bundle.events)
+    flat = np.concatenate([draw.ravel() for draw in drawn])
+    assert len(np.unique(flat)) == len(flat), "noise was used twice"
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if name not in PRIVATE])
+def test_a_method_without_privacy_draws_no_noise_and_says_so(name, drawn):
+    bundle = fit(name, table_data())
+    assert not drawn
+    assert np.isinf(bundle.epsilon)
+    assert all(event.noise_multiplier is None for event in bundle.events)
+    assert "NOT PRIVATE" in bundle.statement()
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """Runs a method and returns the first value of each purpose before it was noised."""
+    original = noise.gaussian
+
+    def run(name, private, **settings):
+        seen = {}
+
+        def recorded(bounded, *, purpose, **rest):
+            seen.setdefault(purpose, bounded)
+            return original(bounded, purpose=purpose, **rest)
+
+        monkeypatch.setattr(noise, "gaussian", recorded)
+        fit(name, private, **settings)
+        return seen
+
+    return run
+
+
+@pytest.mark.parametrize("settings", [{}, {"optimiser": "sgd"}], ids=["adam", "sgd"])
+@pytest.mark.parametrize("name", PRIVATE)
+def test_removing_one_row_moves_no_statistic_by_more_than_its_sensitivity(name, settings, measured):
+    settings = {"sampling_rate": 1.0, **settings}
+    frame = rows()
+    whole = measured(name, table_data(frame), **settings)
+    assert set(whole)
+    for gone in (0, 17, 39):
+        without = measured(name, table_data(frame.drop(index=gone)), **settings)
+        for purpose, bounded in whole.items():
+            moved = np.linalg.norm(bounded.value - without[purpose].value)
+            assert 0 < moved <= bounded.l2_sensitivity(Adjacency.ADD_REMOVE)
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+def test_replacing_one_image_moves_no_statistic_by_more_than_its_sensitivity(name, measured):
+    x, y = images()
+    whole = measured(name, image_data(x, y), sampling_rate=1.0, adjacency=Adjacency.REPLACE)
+    for replaced in (np.zeros((8, 8), int), 255 * np.eye(8, dtype=int)):
+        other_x, other_y = x.copy(), y.copy()
+        other_x[5], other_y[5] = replaced, (y[5] + 1) % 3
+        other = measured(name, image_data(other_x, other_y), sampling_rate=1.0)
+        for purpose, bounded in whole.items():
+            moved = np.linalg.norm(bounded.value - other[purpose].value)
+            assert moved <= bounded.l2_sensitivity(Adjacency.REPLACE)
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+def test_no_private_row_can_be_found_in_the_points(name):
+    x, y = images()
+    bundle = fit(name, image_data(x, y))
+    records = x.reshape(len(x), -1) / 255
+    centred = records - records.mean(axis=1, keepdims=True)
+    points = bundle.points - bundle.points.mean(axis=1, keepdims=True)
+    cosines = (points / np.linalg.norm(points, axis=1, keepdims=True)) @ (
+        centred / np.linalg.norm(centred, axis=1, keepdims=True)
+    ).T
+    assert np.abs(cosines).max() < 0.8
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_empty_batches_and_a_single_record_are_no_special_case(name):
+    extra = {"epochs": 0.01} if METHODS[name].private else {}
+    bundle = fit(name, table_data(rows(1)), sampling_rate=0.001, **extra)
+    assert np.isfinite(bundle.points).all()
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_settings_survive_json_and_are_frozen_and_keyword_only(name):
+    config = method(name)
+    again = type(config)(**json.loads(json.dumps(dataclasses.asdict(config))))
+    assert again == config
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        config.per_class = 3
+    with pytest.raises(TypeError):
+        type(config)(3)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_nothing_private_is_a_setting(name):
+    """Private values are arguments of `fit`, never fields."""
+    config = find(name).load()
+    assert next(iter(inspect.signature(config.fit).parameters)) == "self"
+    assert not {"private", "x", "y", "data"} & {f.name for f in dataclasses.fields(config)}
+
+
+WRONG = [
+    {"per_class": 0},
+    {"learning_rate": 0.0},
+    {"learning_rate": float("nan")},
+    {"sampling_rate": 0.0},
+    {"sampling_rate": 1.5},
+    {"batch": 0},
+    {"regularisation": -1.0},
+    {"optimiser": "newton"},
+    {"schedule": "linear"},
+    {"features": "nonsense"},
+    {"start_scale": -1.0},
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=str)
+@pytest.mark.parametrize("name", METHODS)
+def test_a_wrong_setting_is_one_line_that_names_it(name, wrong):
+    with pytest.raises(limbeck.UserError) as caught:
+        method(name, **wrong)
+    assert "\n" not in str(caught.value)
+    assert next(iter(wrong)).replace("_", "-") in str(caught.value)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_batch_size_needs_a_public_row_count(name):
+    with pytest.raises(limbeck.UserError, match="keeps private"):
+        fit(name, table_data(), batch=10)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_rows_that_are_not_behind_the_wall_are_refused(name):
+    class Loose:
+        schema = TABLE
+
+    with pytest.raises(TypeError, match="PrivateData"):
+        fit(name, Loose())
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_each_method_has_a_page(name, request):
+    assert (request.config.rootpath / METHODS[name].docs).is_file()
