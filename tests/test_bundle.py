@@ -257,7 +257,7 @@ def test_the_row_count_is_told_only_where_it_is_public(table, images, tmp_path):
     alone = rf"(?<![\d.]){ROWS}(?![\d.])"
     for name in ("README.md", "release.json"):
         assert not re.search(alone, (private / name).read_text())
-    assert "not the number of rows, which is protected" in (private / "README.md").read_text()
+    assert "The number of rows is protected" in (private / "README.md").read_text()
 
 
 # How it is written

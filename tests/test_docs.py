@@ -42,7 +42,8 @@ def run(language, text, folder):
 
 def run_page(page, folder, slow=False):
     shutil.copytree(ROOT / "examples", folder / "examples")
-    shutil.copy(ROOT / "Makefile", folder)
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        shutil.copy(ROOT / name, folder)
     for language, text in commands(page, slow):
         if text.startswith("make "):  # the recipes are run by whoever runs these tests
             text = text.replace("make ", "make --dry-run ")

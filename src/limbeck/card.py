@@ -55,16 +55,16 @@ def _promise(bundle: "Bundle") -> str:
         f"The {len(bundle.points)} points are (ε = {_up(bundle.epsilon)}, δ = {_up(budget.delta)})-"
         f"differentially private with respect to {_NEIGHBOURS[budget.adjacency]} of the private "
         f"data (budget: ε = {budget.epsilon:g}). The whole release, with all its files, is covered."
-        f" Assumed public: the schema, the settings of the method, and {_rows(bundle)}. A record "
-        "is any that fits the schema, and one person is assumed to have one record."
+        f" Assumed public: {_assumed(bundle)} A record is any that fits the schema, and one "
+        "person is assumed to have one record."
     )
 
 
-def _rows(bundle: "Bundle") -> str:
+def _assumed(bundle: "Bundle") -> str:
     assert bundle.budget is not None
     if bundle.schema.public_rows or bundle.budget.adjacency is Adjacency.REPLACE:
-        return "the number of rows"
-    return "not the number of rows, which is protected too"
+        return "the schema, the settings of the method and the number of rows."
+    return "the schema and the settings of the method. The number of rows is protected too."
 
 
 def _up(number: float) -> str:
@@ -139,17 +139,45 @@ scratch on so few points does much worse.
 
 
 def preview(bundle: "Bundle", path: Path) -> None:
-    """A grid of images, one row a class; or the rows of a table as a heat map."""
+    """Images, one column a class; or the rows of a table as a heat map."""
+    if bundle.schema.is_image:
+        _picture_of_images(bundle, path)
+    else:
+        _picture_of_table(bundle, path)
+
+
+def _picture_of_images(bundle: "Bundle", path: Path) -> None:
     from PIL import Image
 
-    if bundle.schema.is_image:
-        tiles = _normalised(bundle.x.reshape(len(bundle.points), *bundle.schema.image_shape))
-        picture = _grid(tiles, bundle.y_soft.argmax(axis=1))
-    else:
-        picture = (255 * np.clip(bundle.points, 0, 1)).astype(np.uint8)[..., None]
-    picture = picture.repeat(3 // picture.shape[-1], axis=-1)
-    zoom = max(1, 480 // max(picture.shape[:2]))
-    Image.fromarray(picture.repeat(zoom, axis=0).repeat(zoom, axis=1)).save(path)
+    tiles = _normalised(bundle.x.reshape(len(bundle.points), *bundle.schema.image_shape))
+    grid = _grid(tiles, bundle.y_soft.argmax(axis=1))
+    grid = grid.repeat(3 // grid.shape[-1], axis=-1)
+    zoom = max(1, round(800 / grid.shape[1]))
+    Image.fromarray(grid.repeat(zoom, axis=0).repeat(zoom, axis=1)).save(path)
+
+
+def _picture_of_table(bundle: "Bundle", path: Path) -> None:
+    from matplotlib.figure import Figure
+
+    names = bundle.schema.coordinate_names
+    shown = bundle.points[:MOST_ROWS, :MOST_COLUMNS]
+    height, width = shown.shape
+    figure = Figure(figsize=(2 + 0.3 * width, 1.5 + 0.3 * height), layout="constrained")
+    axes = figure.subplots()
+    image = axes.imshow(np.clip(shown, 0, 1), cmap="viridis", vmin=0, vmax=1, aspect="auto")
+    axes.set_xticks(range(width), [_text(name) for name in names[:width]], rotation=90)
+    axes.set_yticks(range(height), [_text(value) for value in bundle.y[:height]])
+    axes.set_ylabel(_text(bundle.schema.label))
+    figure.colorbar(image, label="encoded value")
+    figure.savefig(path, dpi=100)
+
+
+MOST_ROWS, MOST_COLUMNS = 40, 60
+
+
+def _text(value: object) -> str:
+    """As it is, even where it holds the sign that starts a formula."""
+    return str(value).replace("$", r"\$")
 
 
 def _normalised(tiles: NDArray[np.float32]) -> NDArray[np.uint8]:
@@ -160,15 +188,13 @@ def _normalised(tiles: NDArray[np.float32]) -> NDArray[np.uint8]:
 
 
 def _grid(tiles: NDArray[np.uint8], labels: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """A row of at most ten tiles for each class, with a white line between."""
-    rows = [tiles[labels == label][:10] for label in np.unique(labels)]
-    across = max(len(row) for row in rows)
+    """A column of at most ten tiles for each class, with a white line between."""
+    columns = [tiles[labels == label][:10] for label in np.unique(labels)]
     height, width, channels = tiles.shape[1:]
-    grid = np.full(
-        (len(rows) * (height + 1) - 1, across * (width + 1) - 1, channels), 255, np.uint8
-    )
-    for i, row in enumerate(rows):
-        for j, tile in enumerate(row):
+    down = max(map(len, columns)) * (height + 1) - 1
+    grid = np.full((down, len(columns) * (width + 1) - 1, channels), 255, np.uint8)
+    for j, column in enumerate(columns):
+        for i, tile in enumerate(column):
             top, left = i * (height + 1), j * (width + 1)
             grid[top : top + height, left : left + width] = tile
     return grid

@@ -20,15 +20,14 @@ from limbeck.bundle import Bundle
 from limbeck.data.schema import Described
 from limbeck.distill.kip import (
     Descent,
-    balanced_labels,
+    bundled,
     check_settings,
     descend,
     noise_start,
+    regression_for,
     sampling_probability,
 )
-from limbeck.features import kernels
-from limbeck.features.inputs import inputs_of
-from limbeck.measure.gradients import COUNT, GRADIENT, NoisyGradient, Regression, centred_one_hot
+from limbeck.measure.gradients import COUNT, GRADIENT, NoisyGradient
 from limbeck.privacy.accounting import calibrate, interrupted
 from limbeck.privacy.budget import Budget, Measurement
 from limbeck.privacy.clipping import Clip
@@ -91,15 +90,12 @@ class DPKIP:
     ) -> Bundle:
         """The distilled set, its ledger and how to use it."""
         schema, source = private.schema, entropy(seed)
-        inputs = inputs_of(schema, self._share_of_frequencies())
-        kernel = kernels.kernel(self.features, dimension=inputs.dimension)
+        regression = regression_for(self, schema, self._share_of_frequencies())
         rate = sampling_probability(schema, self.batch, self.sampling_rate)
         steps = max(1, round(self.epochs / rate))
 
         # Step 1. Support points start from noise; their labels are fixed.
-        labels = balanced_labels(schema, self.per_class)
-        support_y = centred_one_hot(labels, len(schema.classes))
-        start = noise_start(source, len(labels), inputs.basis.shape[1], self.start_scale)
+        start = noise_start(source, regression, self.start_scale)
 
         # Step 2. The noise that the whole plan needs.
         needs_count = self.optimiser == "sgd" and schema.public_rows is None
@@ -113,40 +109,23 @@ class DPKIP:
         progress("read", 0, 0)
         noisy_sum = NoisyGradient(
             private,
-            Regression(kernel, inputs, support_y, self.regularisation),
-            clip=self._clip(inputs.dimension),
+            regression,
+            clip=self._clip(regression.inputs.dimension),
             sampling_probability=rate,
             ledger=ledger,
             entropy=source,
         )
-        rows = schema.public_rows
-        if needs_count:
-            rows = max(1, round(noisy_sum.count()))
-        expected_batch = rate * rows if rows is not None else 1.0
+        rows = max(1, round(noisy_sum.count())) if needs_count else schema.public_rows
+        expected_batch = rate * rows if rows is not None else 1.0  # Adam does not need it
 
         # Step 8. Update.
-        descent = Descent(
-            steps=steps,
-            learning_rate=self.learning_rate,
-            optimiser=self.optimiser,
-            schedule=self.schedule,
-        )
         try:
-            support_x = descend(descent, start, lambda x: noisy_sum(x) / expected_batch, progress)
+            support_x = descend(
+                Descent.of(self, steps), start, lambda x: noisy_sum(x) / expected_batch, progress
+            )
         except KeyboardInterrupt:
             raise interrupted(ledger, budget) from None
-
-        return Bundle.distilled(
-            method=self,
-            schema=schema,
-            x=inputs.to_support(support_x @ inputs.basis.T),
-            y=support_y + 1 / len(schema.classes),
-            kernel=kernels.to_json(self.features, kernel),
-            regularisation=self.regularisation,
-            budget=budget,
-            ledger=ledger,
-            seeded=source.seeded,
-        )
+        return bundled(self, schema, regression, support_x, budget, ledger, source)
 
     def _share_of_frequencies(self) -> float:
         """Half of them along a side for one point a class, fewer for more points."""

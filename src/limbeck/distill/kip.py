@@ -49,6 +49,16 @@ class Descent:
     optimiser: Literal["adam", "sgd"] = "adam"
     schedule: Literal["cosine", "constant"] = "cosine"
 
+    @classmethod
+    def of(cls, settings: Any, steps: int) -> "Descent":
+        """As a method's settings say, for so many steps."""
+        return cls(
+            steps=steps,
+            learning_rate=settings.learning_rate,
+            optimiser=settings.optimiser,
+            schedule=settings.schedule,
+        )
+
     def transformation(self) -> optax.GradientTransformation:
         """The update rule, as optax has it."""
         rate: float | optax.Schedule = self.learning_rate
@@ -101,14 +111,22 @@ def check_settings(settings: Any) -> None:
     kernels.check(settings.features)
 
 
-def noise_start(entropy: Entropy, points: int, dimension: int, scale: float) -> NDArray[np.float32]:
+def regression_for(settings: Any, schema: Schema, share: float = 1.0) -> Regression:
+    """The problem to solve: `per_class` points of every declared class, whatever the records hold.
+
+    `share` is that of the frequencies in which the points of images are learned.
+    """
+    inputs = inputs_of(schema, share)
+    kernel = kernels.kernel(settings.features, dimension=inputs.dimension)
+    classes = len(schema.classes)
+    labels = np.repeat(np.arange(classes), settings.per_class)
+    return Regression(kernel, inputs, centred_one_hot(labels, classes), settings.regularisation)
+
+
+def noise_start(entropy: Entropy, regression: Regression, scale: float) -> NDArray[np.float32]:
     """Where the support points start: Gaussian noise, which knows nothing of any record."""
-    return (scale * standard_normal(entropy, (points, dimension))).astype(np.float32)
-
-
-def balanced_labels(schema: Schema, per_class: int) -> NDArray[np.int64]:
-    """`per_class` points of every declared class, whatever the records hold."""
-    return np.repeat(np.arange(len(schema.classes)), per_class)
+    shape = len(regression.support_y), regression.inputs.basis.shape[1]
+    return (scale * standard_normal(entropy, shape)).astype(np.float32)
 
 
 def sampling_probability(schema: Schema, batch: int | None, fraction: float) -> float:
@@ -168,37 +186,42 @@ class KIP:
         if budget is not None:
             raise UserError("kip has no privacy, so it takes no budget; use dp-kip")
         schema, source = private.schema, entropy(seed)
-        inputs = inputs_of(schema)
-        kernel = kernels.kernel(self.features, dimension=inputs.dimension)
-        labels = balanced_labels(schema, self.per_class)
-        support_y = centred_one_hot(labels, len(schema.classes))
+        regression = regression_for(self, schema)
         plan = Entry(purpose=GRADIENT, draws=self.steps + 1, noise_multiplier=None)
         ledger = Ledger([plan], Adjacency.ADD_REMOVE)
         gradient = ExactGradient(
             private,
-            Regression(kernel, inputs, support_y, self.regularisation),
+            regression,
             sampling_probability=sampling_probability(schema, self.batch, self.sampling_rate),
             ledger=ledger,
             entropy=source,
         )
-        start = noise_start(source, len(labels), inputs.basis.shape[1], self.start_scale)
-        descent = Descent(
-            steps=self.steps,
-            learning_rate=self.learning_rate,
-            optimiser=self.optimiser,
-            schedule=self.schedule,
-        )
-        support_x = descend(descent, start, gradient, progress)
+        start = noise_start(source, regression, self.start_scale)
+        support_x = descend(Descent.of(self, self.steps), start, gradient, progress)
         if self.label_solve:
-            support_y = gradient.solved_labels(support_x)
-        return Bundle.distilled(
-            method=self,
-            schema=schema,
-            x=inputs.to_support(support_x @ inputs.basis.T),
-            y=support_y + 1 / len(schema.classes),
-            kernel=kernels.to_json(self.features, kernel),
-            regularisation=self.regularisation,
-            budget=None,
-            ledger=ledger,
-            seeded=source.seeded,
-        )
+            regression = regression._replace(support_y=gradient.solved_labels(support_x))
+        return bundled(self, schema, regression, support_x, None, ledger, source)
+
+
+def bundled(
+    settings: Any,
+    schema: Schema,
+    regression: Regression,
+    support_x: NDArray[np.float32],
+    budget: Budget | None,
+    ledger: Ledger,
+    source: Entropy,
+) -> Bundle:
+    """The support set as it is published."""
+    inputs = regression.inputs
+    return Bundle.distilled(
+        method=settings,
+        schema=schema,
+        x=inputs.to_support(support_x @ inputs.basis.T),
+        y=regression.support_y + 1 / len(schema.classes),
+        kernel=kernels.to_json(settings.features, regression.kernel),
+        regularisation=regression.regularisation,
+        budget=budget,
+        ledger=ledger,
+        seeded=source.seeded,
+    )

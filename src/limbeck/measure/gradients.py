@@ -64,7 +64,8 @@ class _Oracle:
                 y = centred_one_hot(rows.labels[positions], problem.support_y.shape[1])
                 taken = (rows.x[positions], rows.norms[positions], y, mask)
                 records = krr_gradients.Records(*map(jnp.asarray, taken))
-                total += krr_gradients.clipped_sum(problem.kernel, clip, support, low_rank, records)
+                found = krr_gradients.clipped_sum(problem.kernel, clip, support, low_rank, records)
+                total += np.asarray(found)
         return total
 
     def _prepared(

@@ -5,7 +5,7 @@ give an upper bound on ε that is tight to about 1e-3; an event that the account
 is an error.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import dp_accounting
 from dp_accounting import pld
@@ -71,31 +71,36 @@ def calibrate(measurements: Sequence[Measurement], budget: Budget) -> tuple[Entr
     def spent(noise: float, interval: float) -> float:
         return epsilon(entries(noise), budget.delta, budget.adjacency, interval)
 
-    # The exact noise of one Gaussian draw is near the answer. Walk to it on a coarse grid from
-    # the side of more noise, because a large ε takes long to account for.
-    fine = 1e-4 * max(1.0, budget.epsilon / 3)
-    enough = 2 * float(dp_accounting.get_sigma_gaussian(budget.epsilon, budget.delta))
-    while spent(enough, 10 * fine) > budget.epsilon:
-        enough *= 2
-        if enough > 1e6:
-            raise UserError(
-                f"no amount of noise meets epsilon={budget.epsilon:g} at delta={budget.delta:g} "
-                "with so many draws; plan fewer"
-            )
-    too_little = enough / 1.25
-    while spent(too_little, 10 * fine) <= budget.epsilon:
-        enough, too_little = too_little, too_little / 1.25
+    return entries(_least_noise(spent, budget))
 
-    slack = 1e-4 * min(1.0, budget.epsilon)
-    target = budget.epsilon - slack / 2
-    coarse = brentq(lambda noise: spent(noise, 10 * fine) - target, too_little, enough, rtol=1e-4)
-    enough, too_little = coarse * 1.001, coarse * 0.999
-    while spent(too_little, fine) <= target:
-        enough, too_little = too_little, too_little * 0.995
-    noise = brentq(lambda noise: spent(noise, fine) - target, too_little, enough, rtol=1e-7)
+
+def _least_noise(spent: Callable[[float, float], float], budget: Budget) -> float:
+    """The least noise for which `spent(noise, interval)`, which falls with it, is at most ε.
+
+    A root is found on a coarse grid of privacy losses, and again on a fine one beside it. The
+    search comes from the side of more noise, because a large ε takes long to account for.
+    """
+    fine = 1e-4 * max(1.0, budget.epsilon / 3)
+    target = budget.epsilon - 5e-5 * min(1.0, budget.epsilon)  # and never above ε
+    start = 2 * float(dp_accounting.get_sigma_gaussian(budget.epsilon, budget.delta))
+    coarse = _root(lambda noise: spent(noise, 10 * fine) - target, start, 1.25, rtol=1e-4)
+    noise = _root(lambda noise: spent(noise, fine) - target, 1.001 * coarse, 1.003, rtol=1e-7)
     while spent(noise, fine) > budget.epsilon:
         noise *= 1 + 1e-6
-    return entries(noise)
+    return noise
+
+
+def _root(excess: Callable[[float], float], start: float, step: float, rtol: float) -> float:
+    """Where the falling function `excess` is zero: bracketed by steps from `start`, then solved."""
+    high = start
+    while excess(high) > 0:
+        high *= 2
+        if high > 1e6:
+            raise UserError("no amount of noise meets the budget with so many draws; plan fewer")
+    low = high / step
+    while excess(low) <= 0:
+        high, low = low, low / step
+    return float(brentq(excess, low, high, rtol=rtol))
 
 
 def interrupted(ledger: Ledger, budget: Budget) -> KeyboardInterrupt:
