@@ -6,7 +6,7 @@ INSTALLED := .venv/installed
 .PHONY: demo test lint types unit slow clean
 
 demo: $(INSTALLED)
-	@PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/demo.sh
+	@$(BIN)/python examples/demo.py
 
 test: lint types unit
 

@@ -76,6 +76,11 @@ class Bundle:
         seeded: bool,
     ) -> "Bundle":
         """The result of a distillation; what was spent is computed from the ledger."""
+        if not np.isfinite(x).all():
+            raise UserError(
+                "the points went out of bounds; take a smaller --learning-rate, or a larger "
+                "--regularisation"
+            )
         spent = math.inf
         if budget:
             spent = accounting.epsilon(ledger.entries, budget.delta, budget.adjacency)

@@ -130,6 +130,12 @@ def test_the_predictor_is_kernel_ridge_regression():
     assert KernelRidge(kernel, inputs, x, y, 1e-2).scores(new[:0]).shape == (0, 2)
 
 
+def test_points_that_went_out_of_bounds_are_not_released():
+    method = limbeck.DPKIP(per_class=1, epochs=1, learning_rate=1e38)
+    with pytest.raises(limbeck.UserError, match="smaller --learning-rate"):
+        method.fit(limbeck.open("digits"), Budget(epsilon=1.0), seed=0)
+
+
 def test_labels_are_balanced_and_centred():
     regression = regression_for(limbeck.DPKIP(per_class=3), open_source("digits").schema)
     assert regression.support_y.shape == (30, 10)

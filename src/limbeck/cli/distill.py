@@ -20,10 +20,20 @@ METHOD, BUDGET = "Method", "Budget"
 
 def distill(
     source: Source,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")] = Path(
+        "release"
+    ),
     schema: SchemaFile = None,
-    epsilon: Annotated[float | None, typer.Option(rich_help_panel=BUDGET)] = None,
-    delta: Annotated[float, typer.Option(rich_help_panel=BUDGET)] = 1e-5,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="How much privacy may be spent: 1 is strong, 10 weak.", rich_help_panel=BUDGET
+        ),
+    ] = None,
+    delta: Annotated[
+        float,
+        typer.Option(help="Well below one over the number of records.", rich_help_panel=BUDGET),
+    ] = 1e-5,
     adjacency: Annotated[
         str, typer.Option(help="add-remove or replace.", rich_help_panel=BUDGET)
     ] = "add-remove",
@@ -44,7 +54,9 @@ def distill(
     method: Annotated[
         str, typer.Option(help="See `limbeck methods`.", rich_help_panel=METHOD)
     ] = "dp-kip",
-    features: Annotated[str | None, typer.Option(rich_help_panel=METHOD)] = None,
+    features: Annotated[
+        str | None, typer.Option(help="The kernel: fc-ntk.", rich_help_panel=METHOD)
+    ] = None,
     per_class: Annotated[
         int | None, typer.Option(min=1, help="Points for each class.", rich_help_panel=METHOD)
     ] = None,
@@ -52,7 +64,9 @@ def distill(
         float | None,
         typer.Option(help="How often a record is drawn on average.", rich_help_panel=METHOD),
     ] = None,
-    steps: Annotated[int | None, typer.Option(min=1, rich_help_panel=METHOD)] = None,
+    steps: Annotated[
+        int | None, typer.Option(min=1, help="Gradient steps; kip only.", rich_help_panel=METHOD)
+    ] = None,
     sampling_rate: Annotated[
         float | None,
         typer.Option(help="Chance of a record to be in a batch.", rich_help_panel=METHOD),
@@ -80,9 +94,15 @@ def distill(
     schedule: Annotated[
         str | None, typer.Option(help="cosine or constant.", rich_help_panel=METHOD)
     ] = None,
-    regularisation: Annotated[float | None, typer.Option(rich_help_panel=METHOD)] = None,
+    regularisation: Annotated[
+        float | None,
+        typer.Option(help="Ridge, relative to the kernel's diagonal.", rich_help_panel=METHOD),
+    ] = None,
     label_solve: Annotated[
-        bool | None, typer.Option("--label-solve", help="kip only.", rich_help_panel=METHOD)
+        bool | None,
+        typer.Option(
+            "--label-solve", help="Solve for the labels; kip only.", rich_help_panel=METHOD
+        ),
     ] = None,
     seed: Annotated[
         int | None,

@@ -105,7 +105,8 @@ def check_settings(settings: Any) -> None:
         choices = [c for part in (field.type, *get_args(field.type)) for c in get_args(part)]
         words = [choice for choice in choices if isinstance(choice, str)]
         if isinstance(value, str) and words and value not in words:
-            raise UserError(f"{option} must be one of {', '.join(words)}, not '{value}'")
+            number = " or a number" if float in choices else ""
+            raise UserError(f"{option} must be one of {', '.join(words)}{number}, not '{value}'")
     if settings.sampling_rate > 1:
         raise UserError(f"--sampling-rate is a probability, not {settings.sampling_rate:g}")
     kernels.check(settings.features)
