@@ -124,6 +124,7 @@ HARD = {
     "support at nearly one point": lambda x: x[:1] + 1e-3 * x,
     "support near zero": lambda x: 1e-4 * x,
     "support very far out": lambda x: 1e5 * x,
+    "support within rounding of one point": lambda x: x[:1] + 1e-7 * x,
     "support on one point": lambda x: 0 * x + x[:1],
     "one point far out": lambda x: x * np.where(np.arange(len(x)) == 0, 100, 1)[:, None],
 }
