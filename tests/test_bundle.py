@@ -426,3 +426,10 @@ def test_a_path_that_is_no_folder(tmp_path):
     for path in (tmp_path / "nowhere", tmp_path / "file"):
         with pytest.raises(lb.UserError, match="not a bundle"):
             lb.load(path)
+
+
+def test_a_delta_above_one_over_the_public_rows_is_warned_of(images):
+    loose = dataclasses.replace(images.budget, delta=0.5)
+    first = dataclasses.replace(images, budget=loose, seeded=False).statement().splitlines()[0]
+    assert first.startswith("WARNING: δ = 0.5 is more than one over")
+    assert "WARNING: δ" not in images.statement()

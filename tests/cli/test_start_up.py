@@ -39,7 +39,6 @@ def test_methods_as_json_say_which_are_private(limbeck):
     ("arguments", "word"),
     [
         (["distil"], "'distil'"),
-        (["distill", "digits"], "--output"),
         (["distill", "digits", "-o", "out", "--epsilom", "1"], "--epsilon"),
         (["distill", "digits", "-o", "out", "--epsilon", "little"], "--epsilon"),
         (["distill", "digits", "-o", "out", "--epsilon", "1", "--seed", "-1"], "--seed"),
