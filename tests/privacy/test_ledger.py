@@ -2,14 +2,13 @@
 
 import pytest
 
-from limbeck.privacy.budget import Adjacency
 from limbeck.privacy.ledger import BudgetSpentError, Entry, Ledger, from_json, to_json
 
 GRADIENT = Entry(purpose="gradient", draws=2, noise_multiplier=1.5, sampling_probability=0.1)
 
 
 def new():
-    return Ledger([GRADIENT], Adjacency.ADD_REMOVE)
+    return Ledger([GRADIENT])
 
 
 def test_a_charge_hands_out_the_planned_noise():
@@ -38,9 +37,7 @@ def test_a_larger_sample_than_planned_is_refused():
 def test_an_exact_look_needs_a_plan_without_privacy_and_the_other_way_round():
     with pytest.raises(BudgetSpentError, match="exact measurement"):
         new().charge_without_noise("gradient")
-    exact = Ledger(
-        [Entry(purpose="gradient", draws=1, noise_multiplier=None)], Adjacency.ADD_REMOVE
-    )
+    exact = Ledger([Entry(purpose="gradient", draws=1, noise_multiplier=None)])
     with pytest.raises(BudgetSpentError, match="private measurement"):
         exact.charge("gradient", sampling_probability=1.0)
     exact.charge_without_noise("gradient")
@@ -49,7 +46,7 @@ def test_an_exact_look_needs_a_plan_without_privacy_and_the_other_way_round():
 
 def test_two_plans_under_one_name_are_refused():
     with pytest.raises(ValueError, match="gradient"):
-        Ledger([GRADIENT, GRADIENT], Adjacency.ADD_REMOVE)
+        Ledger([GRADIENT, GRADIENT])
 
 
 def test_entries_are_what_was_drawn_and_survive_json():

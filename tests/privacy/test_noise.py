@@ -17,7 +17,7 @@ from limbeck.privacy.noise import SeededEntropy, SystemEntropy, entropy, gaussia
 
 def ledger(noise_multiplier=2.0, draws=10):
     plan = [Entry(purpose="sum", draws=draws, noise_multiplier=noise_multiplier)]
-    return Ledger(plan, Adjacency.ADD_REMOVE)
+    return Ledger(plan)
 
 
 def test_noise_is_standard_normal():

@@ -103,7 +103,7 @@ class DPKIP:
         if needs_count:
             plan.append(Measurement(purpose=COUNT, share=self.count_share))
         progress("calibrate", 0, 0)
-        ledger = Ledger(calibrate(plan, budget), budget.adjacency)
+        ledger = Ledger(calibrate(plan, budget))
 
         # Steps 3 to 7. Sample, compute, clip, sum and noise, behind the wall.
         progress("read", 0, 0)

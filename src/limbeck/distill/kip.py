@@ -30,7 +30,7 @@ from limbeck.errors import UserError
 from limbeck.features import kernels
 from limbeck.features.inputs import inputs_of
 from limbeck.measure.gradients import GRADIENT, ExactGradient, Regression, centred_one_hot
-from limbeck.privacy.budget import Adjacency, Budget
+from limbeck.privacy.budget import Budget
 from limbeck.privacy.ledger import Entry, Ledger
 from limbeck.privacy.noise import Entropy, entropy, standard_normal
 from limbeck.progress import Progress, silent
@@ -189,7 +189,7 @@ class KIP:
         schema, source = private.schema, entropy(seed)
         regression = regression_for(self, schema)
         plan = Entry(purpose=GRADIENT, draws=self.steps + 1, noise_multiplier=None)
-        ledger = Ledger([plan], Adjacency.ADD_REMOVE)
+        ledger = Ledger([plan])
         gradient = ExactGradient(
             private,
             regression,

@@ -6,8 +6,6 @@ from typing import Any
 
 import dp_accounting
 
-from limbeck.privacy.budget import Adjacency
-
 
 class BudgetSpentError(RuntimeError):
     """A measurement was asked for that the plan does not hold, or no longer holds."""
@@ -47,21 +45,20 @@ class Ledger:
     Examples
     --------
     >>> plan = [Entry(purpose="count", draws=1, noise_multiplier=3.7)]
-    >>> ledger = Ledger(plan, Adjacency.ADD_REMOVE)
+    >>> ledger = Ledger(plan)
     >>> ledger.charge("count", sampling_probability=1.0)
     3.7
     >>> ledger.draws
     1
     """
 
-    def __init__(self, plan: Iterable[Entry], adjacency: Adjacency) -> None:
+    def __init__(self, plan: Iterable[Entry]) -> None:
         self._plan: dict[str, Entry] = {}
         for entry in plan:
             if entry.purpose in self._plan:
                 raise ValueError(f"'{entry.purpose}' is planned twice")
             self._plan[entry.purpose] = entry
         self._spent: dict[str, int] = {}
-        self.adjacency = adjacency
 
     def charge(self, purpose: str, *, sampling_probability: float) -> float:
         """Record one draw; its noise multiplier."""
