@@ -18,7 +18,7 @@ RULES = {
     "privacy": PLAIN | {"privacy"},
     "features": PLAIN | {"features"},
     "data": PLAIN | {"data"},
-    "measure": PLAIN | {"measure", "data.private", "data.schema", "features", "privacy"},
+    "measure": PLAIN | {"measure", "data.private", "features", "privacy", "progress"},
     "distill": PLAIN | {"distill", "features", "measure", "privacy", "bundle", "progress"},
     "bundle": PLAIN | {"card", "data.encode", "privacy", "distill.krr", "features"},
     "card": PLAIN | {"privacy.budget", "bundle"},

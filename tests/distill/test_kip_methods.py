@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import limbeck
+from limbeck.data.named import schema_of
 from limbeck.data.source import open_source
 from limbeck.distill.kip import Descent, descend, regression_for, sampling_probability
 from limbeck.distill.krr import KernelRidge
@@ -85,10 +86,11 @@ def test_points_of_images_lie_in_low_frequencies_unless_all_are_asked_for():
 
 def test_the_default_clip_falls_with_the_root_of_the_dimension():
     method = limbeck.DPKIP()
-    assert method._clip(784).bound == pytest.approx(11 / 28)
-    assert method._clip(49).bound == pytest.approx(11 / 7)
-    assert dataclasses.replace(method, clip="normalise")._clip(784).bound is None
-    assert dataclasses.replace(method, clip=1e-6)._clip(784).bound == 1e-6
+    mnist, digits = (regression_for(method, schema_of(name)) for name in ("mnist", "digits"))
+    assert method._clip(mnist).bound == pytest.approx(11 / 28)
+    assert method._clip(digits).bound == pytest.approx(11 / 8)
+    assert dataclasses.replace(method, clip="normalise")._clip(mnist).bound is None
+    assert dataclasses.replace(method, clip=1e-6)._clip(mnist).bound == 1e-6
 
 
 def test_a_batch_size_is_a_rate_of_the_public_row_count():

@@ -55,7 +55,11 @@ def distill(
         str, typer.Option(help="See `limbeck methods`.", rich_help_panel=METHOD)
     ] = "dp-kip",
     features: Annotated[
-        str | None, typer.Option(help="The kernel: fc-ntk.", rich_help_panel=METHOD)
+        str | None,
+        typer.Option(
+            help="The kernel: fc-ntk; for pictures also scatter, e-ntk, perceptual.",
+            rich_help_panel=METHOD,
+        ),
     ] = None,
     per_class: Annotated[
         int | None, typer.Option(min=1, help="Points for each class.", rich_help_panel=METHOD)
@@ -83,6 +87,16 @@ def distill(
         typer.Option(
             help="Clip gradients to this norm; or auto, or normalise.", rich_help_panel=METHOD
         ),
+    ] = None,
+    clip_in: Annotated[
+        str | None,
+        typer.Option(
+            help="Where gradients are clipped: features or pixels.", rich_help_panel=METHOD
+        ),
+    ] = None,
+    corrupt: Annotated[
+        float | None,
+        typer.Option(help="Share of the pixels that stay noise.", rich_help_panel=METHOD),
     ] = None,
     coordinates: Annotated[
         str | None,
@@ -129,6 +143,8 @@ def distill(
         batch=batch,
         learning_rate=learning_rate,
         clip=_number_or_word(clip),
+        clip_in=clip_in,
+        corrupt=corrupt,
         coordinates=coordinates,
         optimiser=optimiser,
         schedule=schedule,

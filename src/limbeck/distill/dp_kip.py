@@ -16,23 +16,39 @@ import dataclasses
 import math
 from typing import Literal
 
+import numpy as np
+from scipy.special import ndtr
+
 from limbeck.bundle import Bundle
 from limbeck.data.schema import Described
 from limbeck.distill.kip import (
     Descent,
+    Gradient,
     bundled,
     check_settings,
     descend,
     noise_start,
     regression_for,
     sampling_probability,
+    through_features,
+    through_readout,
 )
+from limbeck.errors import UserError
+from limbeck.features.base import FeatureMap, InnerProductKernel
 from limbeck.measure.gradients import COUNT, GRADIENT, NoisyGradient
+from limbeck.measure.records import (
+    FeatureRecords,
+    KernelRecords,
+    PixelRecords,
+    ReadoutRecords,
+    Records,
+    Regression,
+)
 from limbeck.privacy.accounting import calibrate, interrupted
 from limbeck.privacy.budget import Budget, Measurement
 from limbeck.privacy.clipping import Clip
 from limbeck.privacy.ledger import Ledger
-from limbeck.privacy.noise import entropy
+from limbeck.privacy.noise import Entropy, entropy, standard_normal
 from limbeck.progress import Progress, silent
 
 
@@ -74,11 +90,17 @@ class DPKIP:
     regularisation: float = 1e-4
     start_scale: float = 0.3
     count_share: float = 0.01
+    clip_in: Literal["readout", "features", "pixels"] = "features"
+    corrupt: float = 0.0
 
     name = "dp-kip"
 
     def __post_init__(self) -> None:
         check_settings(self)
+        if self.corrupt >= 1:
+            raise UserError(f"--corrupt is a share of the pixels below one, not {self.corrupt:g}")
+        if self.corrupt and self.features == "fc-ntk":
+            raise UserError("--corrupt is for features of pictures, such as --features scatter")
 
     def fit(
         self,
@@ -96,6 +118,7 @@ class DPKIP:
 
         # Step 1. Support points start from noise; their labels are fixed.
         start = noise_start(source, regression, self.start_scale)
+        regression = self._corrupted(regression, source)
 
         # Step 2. The noise that the whole plan needs.
         needs_count = self.optimiser == "sgd" and schema.public_rows is None
@@ -108,9 +131,8 @@ class DPKIP:
         # Steps 3 to 7. Sample, compute, clip, sum and noise, behind the wall.
         progress("read", 0, 0)
         noisy_sum = NoisyGradient(
-            private,
-            regression,
-            clip=self._clip(regression.inputs.dimension),
+            self._records(private, regression, progress),
+            clip=self._clip(regression),
             sampling_probability=rate,
             ledger=ledger,
             entropy=source,
@@ -118,21 +140,44 @@ class DPKIP:
         rows = max(1, round(noisy_sum.count())) if needs_count else schema.public_rows
         expected_batch = rate * rows if rows is not None else 1.0  # Adam does not need it
 
-        # Step 8. Update.
+        # Step 8. Update; a gradient with respect to features is pulled back to coordinates first.
+        gradient: Gradient = noisy_sum
+        if isinstance(regression.kernel, FeatureMap) and self.clip_in != "pixels":
+            through = through_features if self.clip_in == "features" else through_readout
+            gradient = through(regression, noisy_sum)
         try:
             support_x = descend(
-                Descent.of(self, steps), start, lambda x: noisy_sum(x) / expected_batch, progress
+                Descent.of(self, steps), start, lambda x: gradient(x) / expected_batch, progress
             )
         except KeyboardInterrupt:
             raise interrupted(ledger, budget) from None
         return bundled(self, schema, regression, support_x, budget, ledger, source)
 
+    def _corrupted(self, regression: Regression, source: Entropy) -> Regression:
+        """With a share of each point's pixels, picked at random, left at noise for good (§5)."""
+        if not self.corrupt:
+            return regression
+        shape = regression.canvas.noise.shape
+        noise = (self.start_scale * standard_normal(source, shape)).astype(np.float32)
+        corrupted = ndtr(standard_normal(source, shape)) < self.corrupt
+        return regression._replace(
+            canvas=regression.canvas._replace(corrupted=corrupted, noise=noise)
+        )
+
+    def _records(self, private: Described, regression: Regression, progress: Progress) -> Records:
+        if isinstance(regression.kernel, InnerProductKernel):
+            return KernelRecords(private, regression, progress)
+        kinds = {"readout": ReadoutRecords, "features": FeatureRecords, "pixels": PixelRecords}
+        return kinds[self.clip_in](private, regression, progress)
+
     def _share_of_frequencies(self) -> float:
         """Half of them along a side for one point a class, fewer for more points."""
         return 1.0 if self.coordinates == "all" else 0.5 * self.per_class**-0.15
 
-    def _clip(self, dimension: int) -> Clip:
+    def _clip(self, regression: Regression) -> Clip:
         """Gradients shrink as 1/√D for records of norm √D; so does the constant."""
-        if isinstance(self.clip, str):
-            return Clip(bound=None if self.clip == "normalise" else 11 / math.sqrt(dimension))
-        return Clip(bound=self.clip)
+        if not isinstance(self.clip, str):
+            return Clip(bound=self.clip)
+        if self.clip == "normalise" or isinstance(regression.kernel, FeatureMap):
+            return Clip()
+        return Clip(bound=11 / math.sqrt(regression.inputs.dimension))

@@ -27,13 +27,19 @@ from numpy.typing import NDArray
 from limbeck.bundle import Bundle
 from limbeck.data.schema import Described, Schema
 from limbeck.errors import UserError
-from limbeck.features import kernels
+from limbeck.features import canvas, kernels, ridge
+from limbeck.features.base import FeatureMap
+from limbeck.features.canvas import Canvas
 from limbeck.features.inputs import inputs_of
-from limbeck.measure.gradients import GRADIENT, ExactGradient, Regression, centred_one_hot
+from limbeck.measure.exact import ExactGradient, ExactReadoutGradient
+from limbeck.measure.gradients import GRADIENT
+from limbeck.measure.records import KernelRecords, Regression, centred_one_hot
 from limbeck.privacy.budget import Budget
 from limbeck.privacy.ledger import Entry, Ledger
 from limbeck.privacy.noise import Entropy, entropy, standard_normal
 from limbeck.progress import Progress, silent
+
+Gradient = Callable[[NDArray[Any]], NDArray[np.floating]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -70,7 +76,7 @@ class Descent:
 def descend(
     descent: Descent,
     start: NDArray[np.float32],
-    gradient: Callable[[NDArray[np.float32]], NDArray[np.float64]],
+    gradient: Gradient,
     progress: Progress = silent,
 ) -> NDArray[np.float32]:
     """Follow `gradient` from `start` for all steps."""
@@ -100,7 +106,7 @@ def check_settings(settings: Any) -> None:
     for field in dataclasses.fields(settings):
         value = getattr(settings, field.name)
         option = "--" + field.name.replace("_", "-")
-        if isinstance(value, int | float) and not 0 < value < math.inf and value is not False:
+        if isinstance(value, int | float) and not 0 < value < math.inf and value != field.default:
             raise UserError(f"{option} must be a positive number, not {value:g}")
         choices = [c for part in (field.type, *get_args(field.type)) for c in get_args(part)]
         words = [choice for choice in choices if isinstance(choice, str)]
@@ -118,10 +124,48 @@ def regression_for(settings: Any, schema: Schema, share: float = 1.0) -> Regress
     `share` is that of the frequencies in which the points of images are learned.
     """
     inputs = inputs_of(schema, share)
-    kernel = kernels.kernel(settings.features, dimension=inputs.dimension)
+    kernel = kernels.for_schema(settings.features, schema, inputs)
     classes = len(schema.classes)
     labels = np.repeat(np.arange(classes), settings.per_class)
-    return Regression(kernel, inputs, centred_one_hot(labels, classes), settings.regularisation)
+    return Regression(
+        kernel,
+        inputs,
+        Canvas.plain(inputs.basis, len(labels)),
+        centred_one_hot(labels, classes),
+        settings.regularisation,
+    )
+
+
+def through_features(regression: Regression, gradient: Gradient) -> Gradient:
+    """In coordinates, a `gradient` that is one with respect to the features of the points.
+
+    Post-processing: it sees what `gradient` returned and the public support set.
+    """
+    phi, plane = regression.kernel, regression.canvas
+    assert isinstance(phi, FeatureMap)
+
+    def in_coordinates(support_x: NDArray[np.float32]) -> NDArray[np.floating]:
+        direction = gradient(canvas.features(phi, plane, support_x))
+        return canvas.pull_back(phi, plane, support_x, direction)
+
+    return in_coordinates
+
+
+def through_readout(regression: Regression, gradient: Gradient) -> Gradient:
+    """In coordinates, a `gradient` that is one with respect to the readout; post-processing too."""
+
+    def in_features(features: NDArray[np.floating]) -> NDArray[np.floating]:
+        with jax.enable_x64(True):
+            solution = _solution(regression, features)
+            direction = gradient(np.asarray(solution.readout))
+            return np.asarray(ridge.pull_back(solution, jnp.asarray(direction, jnp.float64)))
+
+    return through_features(regression, in_features)
+
+
+def _solution(regression: Regression, features: NDArray[np.floating]) -> ridge.Ridge:
+    phi, y = jnp.asarray(features, jnp.float64), jnp.asarray(regression.support_y)
+    return ridge.solve(phi, y, regression.regularisation)
 
 
 def noise_start(entropy: Entropy, regression: Regression, scale: float) -> NDArray[np.float32]:
@@ -190,18 +234,38 @@ class KIP:
         regression = regression_for(self, schema)
         plan = Entry(purpose=GRADIENT, draws=self.steps + 1, noise_multiplier=None)
         ledger = Ledger([plan])
-        gradient = ExactGradient(
-            private,
-            regression,
-            sampling_probability=sampling_probability(schema, self.batch, self.sampling_rate),
-            ledger=ledger,
-            entropy=source,
-        )
         start = noise_start(source, regression, self.start_scale)
-        support_x = descend(Descent.of(self, self.steps), start, gradient, progress)
+        descent = Descent.of(self, self.steps)
+        support: NDArray[np.floating]
+        solved: Callable[[NDArray[Any]], NDArray[np.float64]]
+        if isinstance(regression.kernel, FeatureMap):
+            exact = ExactReadoutGradient(private, regression, ledger, progress)
+            support_x = descend(descent, start, through_readout(regression, exact), progress)
+            support = _single_readouts(regression, support_x)
+            solved = exact.solved_labels
+        else:
+            gradient = ExactGradient(
+                KernelRecords(private, regression, progress),
+                sampling_probability=sampling_probability(schema, self.batch, self.sampling_rate),
+                ledger=ledger,
+                entropy=source,
+            )
+            support = support_x = descend(descent, start, gradient, progress)
+            solved = gradient.solved_labels
         if self.label_solve:
-            regression = regression._replace(support_y=gradient.solved_labels(support_x))
+            regression = regression._replace(support_y=solved(support))
         return bundled(self, schema, regression, support_x, None, ledger, source)
+
+
+def _single_readouts(
+    regression: Regression, support_x: NDArray[np.float32]
+) -> NDArray[np.floating]:
+    """Φᵀ M⁻¹: the readout of each support point if its label alone were one."""
+    assert isinstance(regression.kernel, FeatureMap)
+    with jax.enable_x64(True):
+        features = canvas.features(regression.kernel, regression.canvas, support_x)
+        solution = _solution(regression, features)
+        return np.asarray(solution.features.T @ solution.inverse)
 
 
 def bundled(
@@ -218,7 +282,7 @@ def bundled(
     return Bundle.distilled(
         method=settings,
         schema=schema,
-        x=inputs.to_support(support_x @ inputs.basis.T),
+        x=inputs.to_support(np.asarray(canvas.draw(regression.canvas, jnp.asarray(support_x)))),
         y=regression.support_y + 1 / len(schema.classes),
         kernel=kernels.to_json(settings.features, regression.kernel),
         regularisation=regression.regularisation,

@@ -1,6 +1,8 @@
 """Kernel ridge regression on a support set: how a distilled set is used.
 
 α = (K_ss + λ tr(K_ss)/m · I)⁻¹ Y_s,      f(x) = k(x, X_s) α          (Eq. 3)
+
+On finite features that is a linear readout, and the points are not needed to predict.
 """
 
 import functools
@@ -11,8 +13,10 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-from limbeck.features.base import InnerProductKernel
+from limbeck.features import ridge
+from limbeck.features.base import FeatureMap, InnerProductKernel, features_of
 from limbeck.features.inputs import Inputs
+from limbeck.features.kernels import Kernel
 
 PIECE = 1024
 
@@ -27,7 +31,7 @@ class KernelRidge:
 
     def __init__(
         self,
-        kernel: InnerProductKernel,
+        kernel: Kernel,
         inputs: Inputs,
         x: NDArray[np.floating],
         y: NDArray[np.floating],
@@ -37,10 +41,14 @@ class KernelRidge:
         self.inputs = inputs
         self.support = np.asarray(inputs.from_support(x), np.float32)
         with jax.enable_x64(True):
-            alpha = _solve(
-                kernel, jnp.asarray(self.support, jnp.float64), jnp.asarray(y), regularisation
-            )
-        self.alpha = np.asarray(alpha, np.float32)
+            points, labels = jnp.asarray(self.support, jnp.float64), jnp.asarray(y, jnp.float64)
+            if isinstance(kernel, FeatureMap):
+                features = jnp.asarray(features_of(kernel, self.support), jnp.float64)
+                solution = ridge.solve(features, labels, regularisation)
+                self.alpha = np.asarray(solution.alpha, np.float32)
+                self.readout = np.asarray(solution.readout, np.float32)
+            else:
+                self.alpha = np.asarray(_solve(kernel, points, labels, regularisation), np.float32)
 
     def scores(self, x: NDArray[np.floating]) -> NDArray[np.float32]:
         """One regression value a class for each encoded record."""
@@ -48,8 +56,11 @@ class KernelRidge:
         return np.concatenate(found)
 
     def _piece(self, x: NDArray[np.floating]) -> NDArray[np.float32]:
+        inputs = np.asarray(self.inputs.from_records(x), np.float32)
+        if isinstance(self.kernel, FeatureMap):
+            return features_of(self.kernel, inputs) @ self.readout
         padded = np.zeros((PIECE, x.shape[1]), np.float32)
-        padded[: len(x)] = self.inputs.from_records(x)
+        padded[: len(x)] = inputs
         return np.asarray(_predict(self.kernel, self.support, self.alpha, padded))[: len(x)]
 
 
@@ -61,8 +72,8 @@ def _solve(
     regularisation: float,
 ) -> Float[Array, "m c"]:
     k = kernel.symmetric(x)
-    ridge = regularisation * jnp.trace(k) / len(x)
-    return jax.scipy.linalg.solve(k + ridge * jnp.eye(len(x)), y, assume_a="pos")
+    shift = regularisation * jnp.trace(k) / len(x)
+    return jax.scipy.linalg.solve(k + shift * jnp.eye(len(x)), y, assume_a="pos")
 
 
 @functools.partial(jax.jit, static_argnames=("kernel",))

@@ -1,16 +1,20 @@
-"""What a kernel is to the rest of the package.
+"""What kernels and feature maps are to the rest of the package.
 
-A subclass writes `pair` and `diagonal` for scalars; the base class makes matrices of them, and
-the partial derivatives that the closed-form gradients of DP-KIP need.
+A subclass of `InnerProductKernel` writes `pair` and `diagonal` for scalars; the base class makes
+matrices of them, and the partial derivatives that the closed-form gradients of DP-KIP need. A
+`FeatureMap` writes the features themselves, and its kernel is their inner product.
 """
 
 import abc
+import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
+from numpy.typing import NDArray
 
 
 class Partials(NamedTuple):
@@ -67,6 +71,56 @@ class InnerProductKernel(abc.ABC):
             return Partials(k, by_dot, by_norm_s)
 
         return _over_pairs(one)(dots, norms_x, norms_s)
+
+
+class FeatureMap(abc.ABC):
+    """A finite feature map φ; its kernel is ⟨φ(x), φ(s)⟩.
+
+    Subclasses are frozen dataclasses whose fields are public settings, so that one can be rebuilt
+    from its fields and can be a static argument of a compiled function.
+    """
+
+    # How many records are worked on at a time: as many as keep the caches warm.
+    batch: ClassVar[int] = 32
+
+    @property
+    @abc.abstractmethod
+    def size(self) -> int:
+        """The number of features F."""
+
+    @abc.abstractmethod
+    def __call__(self, x: Float[Array, "n d"]) -> Float[Array, "n f"]:
+        """Features of unit norm, one row a record, each a function of that record alone.
+
+        Differentiable everywhere, in the precision of `x`.
+        """
+
+
+def features_of(phi: FeatureMap, x: NDArray[np.floating]) -> NDArray[np.float32]:
+    """φ of many records, some at a time.
+
+    The compiled shape is always the same, so that the features of a record are the same numbers,
+    to the last bit, wherever it stands and whoever stands beside it.
+    """
+    found = np.empty((len(x), phi.size), np.float32)
+    for start in range(0, len(x), phi.batch):
+        piece = x[start : start + phi.batch]
+        padded = np.zeros((phi.batch, x.shape[1]), np.float32)
+        padded[: len(piece)] = piece
+        found[start : start + len(piece)] = _apply(phi, padded)[: len(piece)]
+    return found
+
+
+@functools.partial(jax.jit, static_argnames=("phi",))
+def _apply(phi: FeatureMap, x: Float[Array, "n d"]) -> Float[Array, "n f"]:
+    return phi(x)
+
+
+def unit_norm(x: Float[Array, "n f"]) -> Float[Array, "n f"]:
+    """Rows scaled to norm one; a row of zeros stays zero, and so does its derivative."""
+    squares = jnp.sum(x**2, axis=1, keepdims=True)
+    some = squares > 0
+    return jnp.where(some, x / jnp.sqrt(jnp.where(some, squares, 1)), 0)
 
 
 def _over_pairs(function: Callable[..., Any]) -> Callable[..., Any]:

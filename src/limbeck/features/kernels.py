@@ -3,12 +3,18 @@
 import dataclasses
 from typing import Any
 
+from limbeck.data.schema import Schema
 from limbeck.errors import UserError
-from limbeck.features.base import InnerProductKernel
+from limbeck.features.base import FeatureMap, InnerProductKernel
 from limbeck.features.fc_ntk import FCNTK
+from limbeck.features.inputs import Inputs
+from limbeck.features.scattering import Scattering
 
-KERNELS: dict[str, type[FCNTK]] = {
+Kernel = InnerProductKernel | FeatureMap
+
+KERNELS: dict[str, type[FCNTK | Scattering]] = {
     "fc-ntk": FCNTK,
+    "scatter": Scattering,
 }
 
 
@@ -18,13 +24,25 @@ def check(name: str) -> None:
         raise UserError(f"--features must be one of {', '.join(KERNELS)}, not '{name}'")
 
 
-def kernel(name: str, **settings: Any) -> InnerProductKernel:
+def for_schema(name: str, schema: Schema, inputs: Inputs) -> Kernel:
+    """The kernel of that name for the records that the schema describes."""
+    check(name)
+    if name == "fc-ntk":
+        return FCNTK(dimension=inputs.dimension)
+    if not schema.is_image:
+        raise UserError(f"--features {name} is for pictures; tables have --features fc-ntk")
+    return kernel(name, shape=schema.image_shape)
+
+
+def kernel(name: str, **settings: Any) -> Kernel:
     """The kernel of that name."""
     check(name)
+    if "shape" in settings:  # JSON has no tuples
+        settings["shape"] = tuple(settings["shape"])
     return KERNELS[name](**settings)
 
 
-def to_json(name: str, chosen: InnerProductKernel) -> dict[str, Any]:
+def to_json(name: str, chosen: Kernel) -> dict[str, Any]:
     """Name and settings; `kernel(**to_json(...))` is the same kernel."""
-    assert isinstance(chosen, FCNTK)
+    assert isinstance(chosen, KERNELS[name])
     return {"name": name, **dataclasses.asdict(chosen)}

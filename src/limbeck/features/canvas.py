@@ -1,0 +1,102 @@
+"""How the coordinates of support points become what a feature map sees, and gradients come back.
+
+A support point is x = B z for orthonormal columns B; corrupted pixels (§5, Table 4 of
+DP-KIP-ScatterNet) keep the noise they started from, whatever z is. All of it is public.
+"""
+
+import functools
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from numpy.typing import NDArray
+
+from limbeck.features.base import FeatureMap
+
+
+class Canvas(NamedTuple):
+    """The orthonormal columns, and which pixels of which point are noise for good."""
+
+    basis: NDArray[np.float32]  # [d, p]
+    corrupted: NDArray[np.bool_]  # [m, d]
+    noise: NDArray[np.float32]  # [m, d]
+
+    @classmethod
+    def plain(cls, basis: NDArray[np.floating], points: int) -> "Canvas":
+        """Without corruption."""
+        nothing = np.zeros((points, len(basis)), np.float32)
+        return cls(np.asarray(basis, np.float32), nothing > 0, nothing)
+
+
+def draw(canvas: Canvas, z: Float[Array, "m p"]) -> Float[Array, "m d"]:
+    """The points themselves."""
+    basis, corrupted, noise = map(jnp.asarray, canvas)
+    return jnp.where(corrupted, noise, z @ basis.T)
+
+
+def features(phi: FeatureMap, canvas: Canvas, z: NDArray[np.floating]) -> NDArray[np.float32]:
+    """φ of every point."""
+    found = [_features(phi, *piece) for piece in _pieces(phi, canvas, z)]
+    return np.concatenate(found)
+
+
+def pull_back(
+    phi: FeatureMap, canvas: Canvas, z: NDArray[np.floating], direction: NDArray[np.floating]
+) -> NDArray[np.float32]:
+    """Jᵀ · direction: the gradient in coordinates for one with respect to the features."""
+    found = [
+        _pull_back(phi, *piece, jnp.asarray(part, jnp.float32))
+        for piece, (part,) in zip(_pieces(phi, canvas, z), _slices(phi, direction), strict=True)
+    ]
+    return np.concatenate(found)
+
+
+def jacobians(phi: FeatureMap, canvas: Canvas, z: NDArray[np.floating]) -> NDArray[np.float32]:
+    """∂φ/∂z of every point, [m, p, F]."""
+    found = np.empty((*z.shape, phi.size), np.float32)
+    for i in range(len(z)):
+        found[i] = _jacobian(phi, _rows(canvas, slice(i, i + 1)), jnp.asarray(z[i : i + 1]))
+    return found
+
+
+@functools.partial(jax.jit, static_argnames=("phi",))
+def _features(phi: FeatureMap, canvas: Canvas, z: Float[Array, "m p"]) -> Float[Array, "m f"]:
+    return phi(draw(canvas, z))
+
+
+@functools.partial(jax.jit, static_argnames=("phi",))
+def _pull_back(
+    phi: FeatureMap, canvas: Canvas, z: Float[Array, "m p"], direction: Float[Array, "m f"]
+) -> Float[Array, "m p"]:
+    _, back = jax.vjp(lambda z: phi(draw(canvas, z)), z)
+    (found,) = back(direction)
+    return jnp.asarray(found)
+
+
+@functools.partial(jax.jit, static_argnames=("phi",))
+def _jacobian(phi: FeatureMap, canvas: Canvas, z: Float[Array, "1 p"]) -> Float[Array, "p f"]:
+    _, forward = jax.linearize(lambda z: phi(draw(canvas, z)), z)
+    coordinates = jnp.eye(z.shape[1], dtype=z.dtype)[:, None]
+    return jax.lax.map(forward, coordinates, batch_size=phi.batch)[:, 0]
+
+
+def _rows(canvas: Canvas, rows: slice) -> Canvas:
+    return canvas._replace(corrupted=canvas.corrupted[rows], noise=canvas.noise[rows])
+
+
+def _slices(phi: FeatureMap, *arrays: NDArray[Any]) -> Iterator[tuple[NDArray[Any], ...]]:
+    """As few pieces of one size as the map can take at a time; the last may be shorter."""
+    m = len(arrays[0])
+    size = -(-m // -(-m // phi.batch))
+    for start in range(0, m, size):
+        yield tuple(array[start : start + size] for array in arrays)
+
+
+def _pieces(
+    phi: FeatureMap, canvas: Canvas, z: NDArray[np.floating]
+) -> Iterator[tuple[Canvas, Float[Array, "m p"]]]:
+    for corrupted, noise, part in _slices(phi, canvas.corrupted, canvas.noise, z):
+        yield Canvas(canvas.basis, corrupted, noise), jnp.asarray(part, jnp.float32)

@@ -1,0 +1,154 @@
+"""Clipped sums of the gradients of kernel ridge regression on finite features.
+
+The loss of a record is L_l = ½‖r_l‖² with r_l = y_l − Wᵀφ_l (Eq. 3 of DP-KIP-ScatterNet); `Ridge`
+has the readout W of the support set and Φ, M and α that make it up. There are three places where
+its gradient can be clipped and noised; what follows is post-processing.
+
+**Readout.** With respect to W it is −φ_l r_lᵀ, of norm ‖φ_l‖‖r_l‖.
+
+**Features.** With k_l = Φφ_l, u_l = M⁻¹k_l and v_l = α r_l, with respect to Φ it is
+
+    H_l = u_l (Φᵀv_l)ᵀ + v_l (Φᵀu_l − φ_l)ᵀ + 2 (λ/m) ⟨u_l, v_l⟩ Φ  =  A_l Φ − v_l φ_lᵀ
+
+with A_l = u vᵀ + v uᵀ + 2 (λ/m) ⟨u, v⟩ I. Its norm needs K and k_l only, and the clipped sum is
+(Σ c_l A_l) Φ − Σ c_l v_l φ_lᵀ: no per-record gradient is built.
+
+**Pixels.** With respect to the coordinates z_i of support point i, where J_i = ∂φ(z_i)/∂z_i
+(p × F), it is the i-th row of H_l times J_iᵀ (Eq. 6). The products J_i φ_l of one Jacobian with a
+whole piece of records are one matrix product, and so cheap that the gradients themselves are built.
+
+Everything that touches a record runs in float64, for the reason given in `krr_gradients`.
+"""
+
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from limbeck.features.ridge import Ridge
+from limbeck.measure.krr_gradients import NORM_ROUNDING
+from limbeck.privacy.clipping import Clip
+
+
+class Records(NamedTuple):
+    """A piece of a batch, of fixed shape; private. `mask` is false on padding."""
+
+    features: Float[Array, "b f"]
+    y: Float[Array, "b c"]
+    mask: Bool[Array, " b"]
+
+
+@functools.partial(jax.jit, static_argnames=("clip",))
+def clipped_sum_of_readout(
+    clip: Clip, readout: Float[Array, "f c"], records: Records
+) -> Float[Array, "f c"]:
+    """Σ_l c_l R_l with R_l = −φ_l r_lᵀ and c_l = clip.factors(‖R_l‖).
+
+    **Guarantee.** Each record that is not padding contributes a matrix of Frobenius norm at most
+    `clip.record_norm`, rounding included.
+    """
+    phi = records.features.astype(jnp.float64)
+    r = records.y - phi @ readout
+    c = _factors(clip, records, jnp.sum(r**2, axis=1) * jnp.sum(phi**2, axis=1), 0.0)
+    return -jnp.where(c > 0, phi, 0).T @ (c * jnp.where(c > 0, r, 0))
+
+
+class _Parts(NamedTuple):
+    k: Float[Array, "b m"]
+    u: Float[Array, "b m"]
+    v: Float[Array, "b m"]
+    d: Float[Array, "b 1"]  # 2 (λ/m) ⟨u, v⟩
+
+
+def _parts(s: Ridge, records: Records) -> _Parts:
+    k = records.features @ s.features.T
+    u, v = k @ s.inverse, (records.y - k @ s.alpha) @ s.alpha.T
+    return _Parts(k, u, v, 2 * s.ridge * jnp.sum(u * v, axis=1, keepdims=True))
+
+
+def _factors(
+    clip: Clip, records: Records, squared: Float[Array, " b"], bound: Float[Array, " b"] | float
+) -> Float[Array, "b 1"]:
+    norms = jnp.sqrt(jnp.maximum(squared, 0) + NORM_ROUNDING * bound)
+    return jnp.where(records.mask, clip.factors(norms), 0)[:, None]
+
+
+@functools.partial(jax.jit, static_argnames=("clip",))
+def clipped_sum_of_features(clip: Clip, s: Ridge, records: Records) -> Float[Array, "m f"]:
+    """Σ_l c_l H_l with c_l = clip.factors(‖H_l‖).
+
+    **Guarantee.** Each record that is not padding contributes a matrix of Frobenius norm at most
+    `clip.record_norm`, rounding included.
+    """
+    parts = _parts(s, records)
+    c = _factors(clip, records, *_squared_norms(s, records, parts))
+    # Zero times infinity is no number: what is left out is taken out, not multiplied away.
+    u, v, d = (jnp.where(c > 0, part, 0) for part in (parts.u, parts.v, parts.d))
+    phi = jnp.where(c > 0, records.features, 0)
+    a = (c * u).T @ v + v.T @ (c * u) + jnp.sum(c * d) * jnp.eye(len(s.gram))
+    return a @ s.features - (c * v).T @ phi
+
+
+def _squared_norms(
+    s: Ridge, records: Records, parts: _Parts
+) -> tuple[Float[Array, " b"], Float[Array, " b"]]:
+    """‖H_l‖², and the same if nothing cancelled.
+
+    With K-products written ⟨a, b⟩_K = aᵀKb, the square of A Φ − v φᵀ for A = u vᵀ + v uᵀ + d I is
+    ‖AΦ‖² − 2 vᵀA k + ‖v‖²‖φ‖².
+    """
+    k, u, v, d = parts
+    ku, kv, d = u @ s.gram, v @ s.gram, d[:, 0]
+
+    def dot(a: Float[Array, "b m"], b: Float[Array, "b m"]) -> Float[Array, " b"]:
+        return jnp.sum(a * b, axis=1)
+
+    uu, vv, uv = dot(u, u), dot(v, v), dot(u, v)
+    u_k_u, v_k_v, u_k_v = dot(u, ku), dot(v, kv), dot(u, kv)
+    trace, phi_squared = jnp.trace(s.gram), jnp.sum(records.features**2, axis=1)
+    a_squared = uu * v_k_v + vv * u_k_u + 2 * uv * u_k_v + 4 * d * u_k_v + d**2 * trace
+    cross = uv * dot(v, k) + vv * dot(u, k) + d * dot(v, k)
+    squared = a_squared - 2 * cross + vv * phi_squared
+    lengths = jnp.sqrt(jnp.diagonal(s.gram))
+    u_norm, v_norm = jnp.sqrt(uu), jnp.sqrt(vv)
+    bound = (
+        u_norm * (jnp.abs(v) @ lengths)
+        + v_norm * (jnp.abs(u) @ lengths)
+        + jnp.abs(d) * jnp.sqrt(trace)
+        + v_norm * jnp.sqrt(phi_squared)
+    )
+    return squared, bound**2
+
+
+@functools.partial(jax.jit, static_argnames=("clip",))
+def clipped_sum_of_pixels(
+    clip: Clip, s: Ridge, jacobians: Float[Array, "m p f"], records: Records
+) -> Float[Array, "m p"]:
+    """Σ_l c_l G_l with G_l the gradient in coordinates and c_l = clip.factors(‖G_l‖).
+
+    **Guarantee.** Each record that is not padding contributes a matrix of Frobenius norm at most
+    `clip.record_norm`, rounding included.
+    """
+    _, u, v, d = _parts(s, records)
+
+    def of_point(
+        point: tuple[Float[Array, "p f"], Float[Array, " b"], Float[Array, " b"], Array],
+    ) -> tuple[Float[Array, "b p"], Float[Array, " b"]]:
+        jacobian, u_i, v_i, i = point
+        jacobian = jacobian.astype(jnp.float64)
+        of_support = jacobian @ s.features.T
+        terms = jnp.stack(
+            [
+                u_i[:, None] * (v @ of_support.T),
+                v_i[:, None] * (u @ of_support.T),
+                -v_i[:, None] * (records.features @ jacobian.T),
+                d * of_support[:, i],
+            ]
+        )
+        return jnp.sum(terms, axis=0), jnp.sum(terms**2, axis=(0, 2))
+
+    found, bounds = jax.lax.map(of_point, (jacobians, u.T, v.T, jnp.arange(len(s.gram))))
+    c = _factors(clip, records, jnp.sum(found**2, axis=(0, 2)), 4 * jnp.sum(bounds, axis=0))
+    return jnp.einsum("b,mbp->mp", c[:, 0], jnp.where(c > 0, found, 0))
