@@ -3,13 +3,27 @@
 Algorithm 1 of "Differentially Private Kernel Inducing Points using features from ScatterNets"
 (Vinaroz & Park 2024), Algorithm 3 of its first version. The steps below carry its numbers.
 
-**Guarantee.** The support set is a function of T = `steps` noisy sums, each a Gaussian event
-Poisson sampled with the sampling rate, and of noise; their composition is (ε, δ)-DP for the
-budget's adjacency. Labels are fixed and balanced over the declared classes. Nothing else is
-read from the records, except, for SGD where the row count is private, one noisy count.
+**Guarantee.** The support set is a function of T = `steps` noisy sums and of noise. Each sum is a
+Gaussian event, Poisson sampled with the sampling rate, in which a record has norm at most C; their
+composition is (ε, δ)-DP for the budget's adjacency. `clip_in` says what is summed. In all ways the
+norm of a record's part is exact, over all entries together, and noise is added to every entry
+before anything else is done with the sum:
+
+    points (fc-ntk)   gradients with respect to the support points, as in the paper; m × p entries
+    readout           with respect to the readout W = Φᵀα of the support features Φ; F × c entries
+    features          with respect to Φ; m × F entries
+    pixels            with respect to the support points, through the features; m × p entries
+
+From the readout to the features, and from the features to the points, the noisy sum is pulled back
+by the chain rule, which sees the support set and the sum, and no record: post-processing.
+
+Labels are fixed and balanced over the declared classes. Nothing else is read from the records,
+except, for SGD where the row count is private, one noisy count. Which pixels are corrupted, and
+with what, is noise that knows no record.
 
 Where it differs from the paper, for accuracy at the same budget: larger and truly random batches,
-a decaying rate, records normalised one by one, support points learned in low frequencies.
+a decaying rate, records normalised one by one; on the FC-NTK support points in low frequencies, on
+features gradients of the readout.
 """
 
 import dataclasses
@@ -63,10 +77,13 @@ class DPKIP:
     epochs : how often each record is drawn on average; steps = epochs / sampling rate.
     sampling_rate, batch : the chance of each record to be in a batch; or the expected batch size,
         where the row count is public.
-    clip : the norm to which gradients are clipped; "auto" takes 11/√D, "normalise" scales each
-        gradient to norm one.
+    clip : the norm C to which gradients are clipped; "normalise" scales each to norm one; "auto" is
+        11/√D on the FC-NTK, 1 for the readout of features, and normalises elsewhere.
+    clip_in : for features, what gradients are clipped and noised with respect to.
     coordinates : in which coordinates the points of images are learned: in low frequencies, the
-        fewer the more points there are to spread the noise over, or in all.
+        fewer the more points there are to spread the noise over, or in all; "auto" takes low
+        frequencies where the coordinates themselves are noised.
+    corrupt : the share of pixels that stay at the noise they start from (Table 4).
     learning_rate, optimiser, schedule : see `Descent`.
     regularisation : λ, relative to the mean of the kernel's diagonal.
     start_scale : the standard deviation of the noise that the points start from.
@@ -83,14 +100,14 @@ class DPKIP:
     sampling_rate: float = 1 / 12
     batch: int | None = None
     clip: float | Literal["auto", "normalise"] = "auto"
-    coordinates: Literal["low-frequency", "all"] = "low-frequency"
+    clip_in: Literal["readout", "features", "pixels"] = "readout"
+    coordinates: Literal["auto", "low-frequency", "all"] = "auto"
     learning_rate: float = 0.1
     optimiser: Literal["adam", "sgd"] = "adam"
     schedule: Literal["cosine", "constant"] = "cosine"
     regularisation: float = 1e-4
     start_scale: float = 0.3
     count_share: float = 0.01
-    clip_in: Literal["readout", "features", "pixels"] = "features"
     corrupt: float = 0.0
 
     name = "dp-kip"
@@ -171,13 +188,20 @@ class DPKIP:
         return kinds[self.clip_in](private, regression, progress)
 
     def _share_of_frequencies(self) -> float:
-        """Half of them along a side for one point a class, fewer for more points."""
-        return 1.0 if self.coordinates == "all" else 0.5 * self.per_class**-0.15
+        """All, where noise is not added to them; else half of them along a side for one point a
+        class, and fewer for more points."""
+        noised = self.features == "fc-ntk" or self.clip_in == "pixels"
+        if self.coordinates == "all" or (self.coordinates == "auto" and not noised):
+            return 1.0
+        return 0.5 * self.per_class**-0.15
 
     def _clip(self, regression: Regression) -> Clip:
-        """Gradients shrink as 1/√D for records of norm √D; so does the constant."""
+        """A residual is seldom longer than one, and the gradient of the readout is as long. That
+        of points in norm √D shrinks as 1/√D, and so does the constant."""
         if not isinstance(self.clip, str):
             return Clip(bound=self.clip)
-        if self.clip == "normalise" or isinstance(regression.kernel, FeatureMap):
-            return Clip()
-        return Clip(bound=11 / math.sqrt(regression.inputs.dimension))
+        if self.clip == "auto" and isinstance(regression.kernel, InnerProductKernel):
+            return Clip(bound=11 / math.sqrt(regression.inputs.dimension))
+        if self.clip == "auto" and self.clip_in == "readout":
+            return Clip(bound=1.0)
+        return Clip()

@@ -6,15 +6,19 @@ from typing import Any
 from limbeck.data.schema import Schema
 from limbeck.errors import UserError
 from limbeck.features.base import FeatureMap, InnerProductKernel
+from limbeck.features.empirical_ntk import EmpiricalNTK, empirical_ntk
 from limbeck.features.fc_ntk import FCNTK
 from limbeck.features.inputs import Inputs
+from limbeck.features.perceptual import Perceptual
 from limbeck.features.scattering import Scattering
 
 Kernel = InnerProductKernel | FeatureMap
 
-KERNELS: dict[str, type[FCNTK | Scattering]] = {
+KERNELS: dict[str, type[FCNTK | Scattering | EmpiricalNTK | Perceptual]] = {
     "fc-ntk": FCNTK,
     "scatter": Scattering,
+    "e-ntk": EmpiricalNTK,
+    "perceptual": Perceptual,
 }
 
 
@@ -31,6 +35,8 @@ def for_schema(name: str, schema: Schema, inputs: Inputs) -> Kernel:
         return FCNTK(dimension=inputs.dimension)
     if not schema.is_image:
         raise UserError(f"--features {name} is for pictures; tables have --features fc-ntk")
+    if name == "e-ntk":
+        return empirical_ntk(schema.image_shape)
     return kernel(name, shape=schema.image_shape)
 
 
