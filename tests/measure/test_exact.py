@@ -1,5 +1,8 @@
 """KIP's gradient from two sums over the records is the gradient over the records."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -49,7 +52,20 @@ def test_each_use_is_written_down(oracles):
     assert exact._ledger.entries[0].draws == before + 1
 
 
-def test_nothing_private_shows(oracles):
+def test_nothing_private_shows_or_can_be_copied(oracles):
     exact, records, _ = oracles
     assert repr(exact) == "ExactReadoutGradient(...)"
     assert repr(records) == "ReadoutRecords(...)"
+    for holder in (exact, records, exact._ledger):
+        for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises(TypeError, match="neither copied nor pickled"):
+                duplicate(holder)
+
+
+def test_progress_does_not_tell_how_many_rows_there_are():
+    x, y = np.zeros((5000, 8, 8), int), np.zeros(5000, int)
+    seen = []
+    private = limbeck.PrivateData.from_arrays(x, y, SCHEMA)
+    problem = regression_for(limbeck.KIP(per_class=1, features="scatter"), SCHEMA)
+    ReadoutRecords(private, problem, lambda *stage: seen.append(stage))
+    assert set(seen) == {("features", 0, 0)}

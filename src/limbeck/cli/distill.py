@@ -91,7 +91,7 @@ def distill(
     clip_in: Annotated[
         str | None,
         typer.Option(
-            help="Where gradients are clipped: features or pixels.", rich_help_panel=METHOD
+            help="On features, clip at: readout, features or pixels.", rich_help_panel=METHOD
         ),
     ] = None,
     corrupt: Annotated[

@@ -74,7 +74,8 @@ class DPKIP:
     ----------
     per_class : support points for each class.
     features : the kernel, by name.
-    epochs : how often each record is drawn on average; steps = epochs / sampling rate.
+    epochs : how often each record is drawn on average; steps = epochs / sampling rate. "auto" is 40
+        on the FC-NTK and 20 on features, where more hardly helps.
     sampling_rate, batch : the chance of each record to be in a batch; or the expected batch size,
         where the row count is public.
     clip : the norm C to which gradients are clipped; "normalise" scales each to norm one; "auto" is
@@ -96,7 +97,7 @@ class DPKIP:
 
     per_class: int = 10
     features: str = "fc-ntk"
-    epochs: float = 40.0
+    epochs: float | Literal["auto"] = "auto"
     sampling_rate: float = 1 / 12
     batch: int | None = None
     clip: float | Literal["auto", "normalise"] = "auto"
@@ -131,7 +132,7 @@ class DPKIP:
         schema, source = private.schema, entropy(seed)
         regression = regression_for(self, schema, self._share_of_frequencies())
         rate = sampling_probability(schema, self.batch, self.sampling_rate)
-        steps = max(1, round(self.epochs / rate))
+        steps = max(1, round(self._epochs / rate))
 
         # Step 1. Support points start from noise; their labels are fixed.
         start = noise_start(source, regression, self.start_scale)
@@ -148,11 +149,14 @@ class DPKIP:
         # Steps 3 to 7. Sample, compute, clip, sum and noise, behind the wall.
         progress("read", 0, 0)
         noisy_sum = NoisyGradient(
-            self._records(private, regression, progress),
+            private,
+            regression,
+            self._kind(regression),
             clip=self._clip(regression),
             sampling_probability=rate,
             ledger=ledger,
             entropy=source,
+            progress=progress,
         )
         rows = max(1, round(noisy_sum.count())) if needs_count else schema.public_rows
         expected_batch = rate * rows if rows is not None else 1.0  # Adam does not need it
@@ -181,11 +185,18 @@ class DPKIP:
             canvas=regression.canvas._replace(corrupted=corrupted, noise=noise)
         )
 
-    def _records(self, private: Described, regression: Regression, progress: Progress) -> Records:
+    def _kind(self, regression: Regression) -> type[Records]:
+        """What the gradients of the records are taken with respect to."""
         if isinstance(regression.kernel, InnerProductKernel):
-            return KernelRecords(private, regression, progress)
+            return KernelRecords
         kinds = {"readout": ReadoutRecords, "features": FeatureRecords, "pixels": PixelRecords}
-        return kinds[self.clip_in](private, regression, progress)
+        return kinds[self.clip_in]
+
+    @property
+    def _epochs(self) -> float:
+        if not isinstance(self.epochs, str):
+            return self.epochs
+        return 40.0 if self.features == "fc-ntk" else 20.0
 
     def _share_of_frequencies(self) -> float:
         """All, where noise is not added to them; else half of them along a side for one point a

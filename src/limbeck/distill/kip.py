@@ -33,7 +33,7 @@ from limbeck.features.canvas import Canvas
 from limbeck.features.inputs import inputs_of
 from limbeck.measure.exact import ExactGradient, ExactReadoutGradient
 from limbeck.measure.gradients import GRADIENT
-from limbeck.measure.records import KernelRecords, Regression, centred_one_hot
+from limbeck.measure.records import Regression, centred_one_hot
 from limbeck.privacy.budget import Budget
 from limbeck.privacy.ledger import Entry, Ledger
 from limbeck.privacy.noise import Entropy, entropy, standard_normal
@@ -196,7 +196,8 @@ class KIP:
     per_class : support points for each class.
     features : the kernel, by name.
     steps : how many gradient steps are taken.
-    batch, sampling_rate : expected batch size, or the chance of each record to be in a batch.
+    batch, sampling_rate : expected batch size, or the chance of each record to be in a batch; on
+        finite features every step takes all records.
     learning_rate, optimiser, schedule : see `Descent`.
     regularisation : λ, relative to the mean of the kernel's diagonal.
     label_solve : whether the labels are solved for at the end, for the points found.
@@ -245,10 +246,12 @@ class KIP:
             solved = exact.solved_labels
         else:
             gradient = ExactGradient(
-                KernelRecords(private, regression, progress),
+                private,
+                regression,
                 sampling_probability=sampling_probability(schema, self.batch, self.sampling_rate),
                 ledger=ledger,
                 entropy=source,
+                progress=progress,
             )
             support = support_x = descend(descent, start, gradient, progress)
             solved = gradient.solved_labels

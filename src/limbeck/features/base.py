@@ -90,7 +90,7 @@ class FeatureMap(abc.ABC):
 
     @abc.abstractmethod
     def __call__(self, x: Float[Array, "n d"]) -> Float[Array, "n f"]:
-        """Features of unit norm, one row a record, each a function of that record alone.
+        """Features of unit norm or zero, one row a record, each a function of that record alone.
 
         Differentiable everywhere, in the precision of `x`.
         """

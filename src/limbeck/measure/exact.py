@@ -8,28 +8,30 @@ from numpy.typing import NDArray
 from limbeck.data.schema import Described
 from limbeck.features.base import FeatureMap, InnerProductKernel, features_of
 from limbeck.measure.gradients import GRADIENT
-from limbeck.measure.records import PIECE, KernelRecords, Regression, centred_one_hot, revealed
+from limbeck.measure.records import KernelRecords, Regression, centred_one_hot, revealed
 from limbeck.privacy import sampling
 from limbeck.privacy.clipping import Clip
-from limbeck.privacy.ledger import Ledger
+from limbeck.privacy.ledger import Ledger, Unique
 from limbeck.privacy.noise import Entropy
 from limbeck.progress import Progress, silent
 
 Floats = NDArray[np.float64]
 
 
-class ExactGradient:
+class ExactGradient(Unique):
     """For a kernel of inner products: `oracle(support_x)`, the mean gradient over a batch."""
 
     def __init__(
         self,
-        records: KernelRecords,
+        private: Described,
+        problem: Regression,
         *,
         sampling_probability: float,
         ledger: Ledger,
         entropy: Entropy,
+        progress: Progress = silent,
     ) -> None:
-        self._records = records
+        self._records = KernelRecords(private, problem, progress)
         self._sampling_probability = sampling_probability
         self._ledger = ledger
         self._entropy = entropy
@@ -54,8 +56,8 @@ class ExactGradient:
         uu, uy = np.zeros((m, m)), np.zeros((m, classes))
         with jax.enable_x64(True):
             support, _ = records.prepare(support_x)
-            for start in range(0, len(records.labels), PIECE):
-                piece = slice(start, start + PIECE)
+            for start in range(0, len(records.labels), records.at_a_time):
+                piece = slice(start, start + records.at_a_time)
                 dots = jnp.asarray(records.x[piece]) @ support.x.T
                 norms = jnp.asarray(records.norms[piece])
                 k = problem.kernel.from_gram(dots, norms, support.norms)
@@ -65,7 +67,7 @@ class ExactGradient:
         return _least_squares(uu, uy)
 
 
-class ExactReadoutGradient:
+class ExactReadoutGradient(Unique):
     """For a feature map: `oracle(readout)`, the mean gradient over all records.
 
     The loss is ½ tr(Wᵀ A W) − tr(Wᵀ B) + const, so the records are needed for A = Σ φ φᵀ and

@@ -35,7 +35,7 @@ from limbeck.privacy.clipping import Clip
 class Records(NamedTuple):
     """A piece of a batch, of fixed shape; private. `mask` is false on padding."""
 
-    features: Float[Array, "b f"]
+    features: Float[Array, "b f"]  # finite
     y: Float[Array, "b c"]
     mask: Bool[Array, " b"]
 
@@ -49,13 +49,20 @@ def clipped_sum_of_readout(
     **Guarantee.** Each record that is not padding contributes a matrix of Frobenius norm at most
     `clip.record_norm`, rounding included.
     """
-    phi = records.features.astype(jnp.float64)
+    phi = _wide(records)
     r = records.y - phi @ readout
     c = _factors(clip, records, jnp.sum(r**2, axis=1) * jnp.sum(phi**2, axis=1), 0.0)
-    return -jnp.where(c > 0, phi, 0).T @ (c * jnp.where(c > 0, r, 0))
+    # Zero times infinity is no number: what is left out is taken out, not multiplied away.
+    return -phi.T @ (c * jnp.where(c > 0, r, 0))
+
+
+def _wide(records: Records) -> Float[Array, "b f"]:
+    """The features, which are kept in float32, in float64."""
+    return records.features.astype(jnp.float64)
 
 
 class _Parts(NamedTuple):
+    phi: Float[Array, "b f"]
     k: Float[Array, "b m"]
     u: Float[Array, "b m"]
     v: Float[Array, "b m"]
@@ -63,9 +70,10 @@ class _Parts(NamedTuple):
 
 
 def _parts(s: Ridge, records: Records) -> _Parts:
-    k = records.features @ s.features.T
+    phi = _wide(records)
+    k = phi @ s.features.T
     u, v = k @ s.inverse, (records.y - k @ s.alpha) @ s.alpha.T
-    return _Parts(k, u, v, 2 * s.ridge * jnp.sum(u * v, axis=1, keepdims=True))
+    return _Parts(phi, k, u, v, 2 * s.ridge * jnp.sum(u * v, axis=1, keepdims=True))
 
 
 def _factors(
@@ -83,23 +91,19 @@ def clipped_sum_of_features(clip: Clip, s: Ridge, records: Records) -> Float[Arr
     `clip.record_norm`, rounding included.
     """
     parts = _parts(s, records)
-    c = _factors(clip, records, *_squared_norms(s, records, parts))
-    # Zero times infinity is no number: what is left out is taken out, not multiplied away.
+    c = _factors(clip, records, *_squared_norms(s, parts))
     u, v, d = (jnp.where(c > 0, part, 0) for part in (parts.u, parts.v, parts.d))
-    phi = jnp.where(c > 0, records.features, 0)
     a = (c * u).T @ v + v.T @ (c * u) + jnp.sum(c * d) * jnp.eye(len(s.gram))
-    return a @ s.features - (c * v).T @ phi
+    return a @ s.features - (c * v).T @ parts.phi
 
 
-def _squared_norms(
-    s: Ridge, records: Records, parts: _Parts
-) -> tuple[Float[Array, " b"], Float[Array, " b"]]:
+def _squared_norms(s: Ridge, parts: _Parts) -> tuple[Float[Array, " b"], Float[Array, " b"]]:
     """‖H_l‖², and the same if nothing cancelled.
 
     With K-products written ⟨a, b⟩_K = aᵀKb, the square of A Φ − v φᵀ for A = u vᵀ + v uᵀ + d I is
     ‖AΦ‖² − 2 vᵀA k + ‖v‖²‖φ‖².
     """
-    k, u, v, d = parts
+    phi, k, u, v, d = parts
     ku, kv, d = u @ s.gram, v @ s.gram, d[:, 0]
 
     def dot(a: Float[Array, "b m"], b: Float[Array, "b m"]) -> Float[Array, " b"]:
@@ -107,7 +111,7 @@ def _squared_norms(
 
     uu, vv, uv = dot(u, u), dot(v, v), dot(u, v)
     u_k_u, v_k_v, u_k_v = dot(u, ku), dot(v, kv), dot(u, kv)
-    trace, phi_squared = jnp.trace(s.gram), jnp.sum(records.features**2, axis=1)
+    trace, phi_squared = jnp.trace(s.gram), dot(phi, phi)
     a_squared = uu * v_k_v + vv * u_k_u + 2 * uv * u_k_v + 4 * d * u_k_v + d**2 * trace
     cross = uv * dot(v, k) + vv * dot(u, k) + d * dot(v, k)
     squared = a_squared - 2 * cross + vv * phi_squared
@@ -131,7 +135,7 @@ def clipped_sum_of_pixels(
     **Guarantee.** Each record that is not padding contributes a matrix of Frobenius norm at most
     `clip.record_norm`, rounding included.
     """
-    _, u, v, d = _parts(s, records)
+    phi, _, u, v, d = _parts(s, records)
 
     def of_point(
         point: tuple[Float[Array, "p f"], Float[Array, " b"], Float[Array, " b"], Array],
@@ -143,7 +147,7 @@ def clipped_sum_of_pixels(
             [
                 u_i[:, None] * (v @ of_support.T),
                 v_i[:, None] * (u @ of_support.T),
-                -v_i[:, None] * (records.features @ jacobian.T),
+                -v_i[:, None] * (phi @ jacobian.T),
                 d * of_support[:, i],
             ]
         )

@@ -7,11 +7,13 @@ oracle but what its methods return.
 import numpy as np
 from numpy.typing import NDArray
 
-from limbeck.measure.records import Records
+from limbeck.data.schema import Described
+from limbeck.measure.records import Records, Regression
 from limbeck.privacy import clipping, noise, sampling
 from limbeck.privacy.clipping import Clip
-from limbeck.privacy.ledger import Ledger
+from limbeck.privacy.ledger import Ledger, Unique
 from limbeck.privacy.noise import Entropy
+from limbeck.progress import Progress, silent
 
 Floats = NDArray[np.float64]
 
@@ -19,11 +21,12 @@ GRADIENT = "gradient"
 COUNT = "count"
 
 
-class NoisyGradient:
+class NoisyGradient(Unique):
     """`oracle(support)`: the noisy sum of clipped gradients over a fresh Poisson batch.
 
     Steps 3 to 7 of Algorithm 1 of DP-KIP-ScatterNet. `support` is what the records' gradients are
-    taken with respect to: coordinates of the support points, or their features.
+    taken with respect to, as `kind` says: the coordinates of the support points, their features, or
+    their readout.
 
     **Guarantee.** Each call is one Gaussian event with the ledger's noise multiplier, Poisson
     sampled with `sampling_probability`; a record contributes at most `clip.record_norm` in L2
@@ -32,14 +35,17 @@ class NoisyGradient:
 
     def __init__(
         self,
-        records: Records,
+        private: Described,
+        problem: Regression,
+        kind: type[Records],
         *,
         clip: Clip,
         sampling_probability: float,
         ledger: Ledger,
         entropy: Entropy,
+        progress: Progress = silent,
     ) -> None:
-        self._records = records
+        self._records = kind(private, problem, progress)
         self._clip = clip
         self._sampling_probability = sampling_probability
         self._ledger = ledger

@@ -2,7 +2,7 @@
 
 One class for each thing that a gradient can be taken with respect to: the support points, for a
 kernel of inner products; the readout, the features or the pixels of the support points, for a
-feature map. They hold private rows, and only the oracles of `gradients` hold them.
+feature map. They hold private rows; the oracles make them and keep them to themselves.
 """
 
 import abc
@@ -24,12 +24,10 @@ from limbeck.features.inputs import Inputs
 from limbeck.measure import feature_gradients, krr_gradients
 from limbeck.privacy import sampling
 from limbeck.privacy.clipping import Clip
+from limbeck.privacy.ledger import Unique
 from limbeck.progress import Progress, silent
 
 Floats = NDArray[np.floating]
-
-# Records are taken up in pieces of this many: one compiled shape, bounded memory.
-PIECE = 512
 
 
 class Regression(NamedTuple):
@@ -42,12 +40,20 @@ class Regression(NamedTuple):
     regularisation: float
 
 
-class Records(abc.ABC):
+class Records(Unique, abc.ABC):
     """Rows with labels, and sums over some of them."""
 
-    def __init__(self, problem: Regression, labels: NDArray[np.int32]) -> None:
-        self.problem = problem
-        self.labels = labels
+    # Taken up in pieces of this many: one compiled shape, bounded memory.
+    at_a_time = 512
+
+    problem: Regression
+    labels: NDArray[np.int32]
+
+    @abc.abstractmethod
+    def __init__(
+        self, private: Described, problem: Regression, progress: Progress = silent
+    ) -> None:
+        """Read the rows."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(...)"
@@ -56,12 +62,12 @@ class Records(abc.ABC):
         self, support: NDArray[np.floating], batch: NDArray[np.intp], clip: Clip
     ) -> NDArray[np.float64]:
         """Σ c_l G_l over the batch, a piece at a time."""
-        total = np.zeros(support.shape)
         with jax.enable_x64(True):
-            prepared = self.prepare(support)
-            for positions, mask in sampling.pieces(batch, PIECE):
-                total += np.asarray(self.piece(clip, prepared, positions, jnp.asarray(mask)))
-        return total
+            prepared, total = self.prepare(support), jnp.zeros(support.shape)
+            for positions, mask in sampling.pieces(batch, self.at_a_time):
+                # Not waited for: the next piece is gathered meanwhile.
+                total = total + self.piece(clip, prepared, positions, jnp.asarray(mask))
+            return np.asarray(total)
 
     def y(self, positions: NDArray[np.intp] | slice) -> NDArray[np.float64]:
         """The labels as regression targets."""
@@ -90,7 +96,7 @@ class KernelRecords(Records):
             rows.append(inputs @ problem.inputs.basis)
             norms.append(np.sum(inputs**2, axis=1))
             labels.append(y)
-        super().__init__(problem, np.concatenate(labels))
+        self.problem, self.labels = problem, np.concatenate(labels)
         self.x, self.norms = np.concatenate(rows), np.concatenate(norms)
 
     def prepare(
@@ -121,6 +127,8 @@ class FeatureRecords(Records):
     as the records themselves are when they are encoded, and everything after that is float64.
     """
 
+    at_a_time = 128  # of some thousand features each, in float64, stay in the cache
+
     def __init__(
         self, private: Described, problem: Regression, progress: Progress = silent
     ) -> None:
@@ -130,10 +138,9 @@ class FeatureRecords(Records):
             before = len(found)
             # Grown in place, for two copies of it might not fit.
             found.resize((before + len(x), problem.kernel.size), refcheck=False)
-            found[before:] = features_of(problem.kernel, problem.inputs.from_records(x))
+            found[before:] = _finite(features_of(problem.kernel, problem.inputs.from_records(x)))
             labels.append(y)
-        super().__init__(problem, np.concatenate(labels))
-        self.features = found
+        self.problem, self.labels, self.features = problem, np.concatenate(labels), found
 
     def prepare(self, support: NDArray[np.floating]) -> Any:
         """The ridge solution, from the features of the support points."""
@@ -186,16 +193,22 @@ class PixelRecords(FeatureRecords):
         return feature_gradients.clipped_sum_of_pixels(clip, *prepared, records)
 
 
+def _finite(features: NDArray[np.float32]) -> NDArray[np.float32]:
+    """A record whose features are not all numbers has none."""
+    return np.where(np.isfinite(features).all(axis=1, keepdims=True), features, np.float32(0))
+
+
 def revealed(
     private: Described, stage: str, progress: Progress
 ) -> Iterator[tuple[NDArray[np.float32], NDArray[np.int32]]]:
     """The encoded rows and labels, a batch at a time."""
     if not isinstance(private, PrivateData):
         raise TypeError("records are read from PrivateData; open them with limbeck.open")
-    done = 0
+    done, rows = 0, private.schema.public_rows
     for x, labels in private.reveal():
-        progress(stage, done, 0)
-        yield x, labels
+        progress(stage, done if rows else 0, rows or 0)  # how many there are may be private
+        # One order of the numbers in memory, hence one rounding of sums along a row.
+        yield np.ascontiguousarray(x), labels
         done += len(labels)
 
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 import dp_accounting
 
@@ -35,7 +35,14 @@ class Entry:
         return dp_accounting.SelfComposedDpEvent(event, self.draws)
 
 
-class Ledger:
+class Unique:
+    """What may exist once only: a copy of a ledger, or of private rows, would be spent twice."""
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"a {type(self).__name__} is neither copied nor pickled")
+
+
+class Ledger(Unique):
     """Every draw of noise is charged here before it is made.
 
     The plan is fixed before the first private row is read, and calibrated to the budget as a
