@@ -101,9 +101,10 @@ def main():
     parser.add_argument("--tables", type=int, nargs="+", default=[1, 2, 4, 6])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--only", default="", help="cells whose label has this in it")
+    parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
     records.features_of = exact.features_of = remember(records.features_of)
-    found = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
+    found = json.loads(options.results.read_text()) if options.results.exists() else []
     done = {(row["table"], row["cell"], row["seed"]) for row in found}
     for table in options.tables:
         chosen = [cell for cell in cells(table) if options.only in cell[0]]
@@ -113,7 +114,7 @@ def main():
                     continue
                 row = {"table": table, "cell": label, "paper": paper, "seed": seed}
                 found.append({**row, **run(name, epsilon, settings, seed)})
-                RESULTS.write_text(json.dumps(found, indent=1) + "\n")
+                options.results.write_text(json.dumps(found, indent=1) + "\n")
                 print(found[-1], flush=True)
         for label, paper, *_ in chosen:
             ours = [r["accuracy"] for r in found if (r["table"], r["cell"]) == (table, label)]

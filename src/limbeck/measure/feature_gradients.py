@@ -21,6 +21,7 @@ Everything that touches a record runs in float64, for the reason given in `krr_g
 """
 
 import functools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -30,6 +31,8 @@ from jaxtyping import Array, Bool, Float
 from limbeck.features.ridge import Ridge
 from limbeck.measure.krr_gradients import NORM_ROUNDING
 from limbeck.privacy.clipping import Clip
+
+BLOCK = 128
 
 
 class Records(NamedTuple):
@@ -49,11 +52,30 @@ def clipped_sum_of_readout(
     **Guarantee.** Each record that is not padding contributes a matrix of Frobenius norm at most
     `clip.record_norm`, rounding included.
     """
-    phi = _wide(records)
-    r = records.y - phi @ readout
-    c = _factors(clip, records, jnp.sum(r**2, axis=1) * jnp.sum(phi**2, axis=1), 0.0)
-    # Zero times infinity is no number: what is left out is taken out, not multiplied away.
-    return -phi.T @ (c * jnp.where(c > 0, r, 0))
+
+    def of_block(block: Records) -> Float[Array, "f c"]:
+        phi = _wide(block)
+        r = block.y - phi @ readout
+        c = _factors(clip, block, jnp.sum(r**2, axis=1) * jnp.sum(phi**2, axis=1), 0.0)
+        # Zero times infinity is no number: what is left out is taken out, not multiplied away.
+        return -(phi.T @ (c * jnp.where(c > 0, r, 0)))
+
+    return _over_blocks(of_block, records, readout.shape)
+
+
+def _over_blocks(
+    of_block: Callable[[Records], Float[Array, "..."]], records: Records, shape: tuple[int, ...]
+) -> Float[Array, "..."]:
+    """The sum of `of_block` over blocks that stay in the cache in float64."""
+    count = len(records.mask)
+    size = BLOCK if count % BLOCK == 0 else count
+    blocks = Records(*(part.reshape(-1, size, *part.shape[1:]) for part in records))
+
+    def add(total: Float[Array, "..."], block: Records) -> tuple[Float[Array, "..."], None]:
+        return total + of_block(block), None
+
+    total, _ = jax.lax.scan(add, jnp.zeros(shape), blocks)
+    return total
 
 
 def _wide(records: Records) -> Float[Array, "b f"]:
@@ -90,11 +112,18 @@ def clipped_sum_of_features(clip: Clip, s: Ridge, records: Records) -> Float[Arr
     **Guarantee.** Each record that is not padding contributes a matrix of Frobenius norm at most
     `clip.record_norm`, rounding included.
     """
-    parts = _parts(s, records)
-    c = _factors(clip, records, *_squared_norms(s, parts))
-    u, v, d = (jnp.where(c > 0, part, 0) for part in (parts.u, parts.v, parts.d))
-    a = (c * u).T @ v + v.T @ (c * u) + jnp.sum(c * d) * jnp.eye(len(s.gram))
-    return a @ s.features - (c * v).T @ parts.phi
+
+    def of_block(block: Records) -> Float[Array, "m mf"]:
+        """Σ c A and −Σ c v φᵀ, side by side."""
+        parts = _parts(s, block)
+        c = _factors(clip, block, *_squared_norms(s, parts))
+        u, v, d = (jnp.where(c > 0, part, 0) for part in (parts.u, parts.v, parts.d))
+        a = (c * u).T @ v + v.T @ (c * u) + jnp.sum(c * d) * jnp.eye(len(s.gram))
+        return jnp.concatenate([a, -(c * v).T @ parts.phi], axis=1)
+
+    m, size = s.features.shape
+    found = _over_blocks(of_block, records, (m, m + size))
+    return found[:, :m] @ s.features + found[:, m:]
 
 
 def _squared_norms(s: Ridge, parts: _Parts) -> tuple[Float[Array, " b"], Float[Array, " b"]]:

@@ -127,8 +127,6 @@ class FeatureRecords(Records):
     as the records themselves are when they are encoded, and everything after that is float64.
     """
 
-    at_a_time = 128  # of some thousand features each, in float64, stay in the cache
-
     def __init__(
         self, private: Described, problem: Regression, progress: Progress = silent
     ) -> None:
