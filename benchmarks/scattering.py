@@ -5,7 +5,7 @@
 Kymatio 0.3 needs SciPy below 1.15, hence an environment of its own:
 `pip install torch kymatio==0.3.0 "scipy<1.15"`. 128 pictures, J = 2, L = 8, without normalisation;
 both sides take turns, the medians are compared, and so are the coefficients. Kymatio gets the
-pictures in batches of 32 and of 128, and its better time counts.
+pictures in batches of 32 and of 160, and its better time counts.
 """
 
 import argparse
@@ -23,7 +23,7 @@ import numpy as np
 from limbeck.features.scattering import Scattering
 
 SHAPES = [(28, 28, 1), (32, 32, 3)]
-COUNT, ROUNDS = 128, 5
+COUNT, ROUNDS = 160, 5
 RESULTS = Path(__file__).parent / "results" / "scattering.json"
 
 

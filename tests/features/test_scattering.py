@@ -102,7 +102,7 @@ def test_features_are_normalised_group_by_group_and_then_as_a_whole():
     np.testing.assert_allclose(again, brighter, atol=1e-3)
 
 
-@pytest.mark.parametrize("shape", [(28, 28, 1), (32, 32, 3)])
+@pytest.mark.parametrize("shape", [(28, 28, 1), (32, 32, 3), (9, 13, 2), (8, 8, 5)])
 def test_a_records_features_do_not_depend_on_where_it_stands(shape):
     """To the last bit: a neighbouring data set shifts all later records by one place."""
     x = pictures(shape, count=80)

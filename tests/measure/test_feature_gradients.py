@@ -9,7 +9,7 @@ import pytest
 
 from limbeck.features import ridge
 from limbeck.features.base import FeatureMap, unit_norm
-from limbeck.features.canvas import Canvas, draw, jacobians, pull_back
+from limbeck.features.canvas import Canvas, draw, features, jacobians, linearised
 from limbeck.measure.feature_gradients import (
     Records,
     clipped_sum_of_features,
@@ -126,9 +126,9 @@ def test_what_is_pulled_back_from_the_features_is_the_gradient_of_the_pixels():
     z, canvas, y_s, records = problem()
     direction = fast("features", Clip(bound=np.inf), z, canvas, y_s, records)
     expected = plain("pixels", z, canvas, y_s, records).sum(axis=0)
-    assert np.linalg.norm(pull_back(PHI, canvas, z, direction) - expected) < 1e-4 * np.linalg.norm(
-        expected
-    )
+    values, pull_back = linearised(PHI, canvas, z)
+    np.testing.assert_allclose(values, features(PHI, canvas, z), atol=1e-6)
+    assert np.linalg.norm(pull_back(direction) - expected) < 1e-4 * np.linalg.norm(expected)
     by_jacobians = np.einsum("ipf,if->ip", jacobians(PHI, canvas, z), direction)
     np.testing.assert_allclose(by_jacobians, expected, rtol=1e-3, atol=1e-3)
 

@@ -145,8 +145,8 @@ def through_features(regression: Regression, gradient: Gradient) -> Gradient:
     assert isinstance(phi, FeatureMap)
 
     def in_coordinates(support_x: NDArray[np.float32]) -> NDArray[np.floating]:
-        direction = gradient(canvas.features(phi, plane, support_x))
-        return canvas.pull_back(phi, plane, support_x, direction)
+        features, pull_back = canvas.linearised(phi, plane, support_x)
+        return pull_back(gradient(features))
 
     return in_coordinates
 

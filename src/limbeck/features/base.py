@@ -8,7 +8,7 @@ matrices of them, and the partial derivatives that the closed-form gradients of 
 import abc
 import functools
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -80,8 +80,10 @@ class FeatureMap(abc.ABC):
     from its fields and can be a static argument of a compiled function.
     """
 
-    # How many records are worked on at a time: as many as keep the caches warm.
-    batch: ClassVar[int] = 32
+    @property
+    def batch(self) -> int:
+        """How many records are worked on at a time: as many as the caches hold."""
+        return 32
 
     @property
     @abc.abstractmethod

@@ -5,7 +5,7 @@ DP-KIP-ScatterNet) keep the noise they started from, whatever z is. All of it is
 """
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -39,19 +39,24 @@ def draw(canvas: Canvas, z: Float[Array, "m p"]) -> Float[Array, "m d"]:
 
 def features(phi: FeatureMap, canvas: Canvas, z: NDArray[np.floating]) -> NDArray[np.float32]:
     """φ of every point."""
-    found = [_features(phi, *piece) for piece in _pieces(phi, canvas, z)]
-    return np.concatenate(found)
+    return np.concatenate([_features(phi, *piece) for piece in _pieces(phi, canvas, z)])
 
 
-def pull_back(
-    phi: FeatureMap, canvas: Canvas, z: NDArray[np.floating], direction: NDArray[np.floating]
-) -> NDArray[np.float32]:
-    """Jᵀ · direction: the gradient in coordinates for one with respect to the features."""
-    found = [
-        _pull_back(phi, *piece, jnp.asarray(part, jnp.float32))
-        for piece, (part,) in zip(_pieces(phi, canvas, z), _slices(phi, direction), strict=True)
-    ]
-    return np.concatenate(found)
+def linearised(
+    phi: FeatureMap, canvas: Canvas, z: NDArray[np.floating]
+) -> tuple[NDArray[np.float32], Callable[[NDArray[np.floating]], NDArray[np.float32]]]:
+    """φ of every point, and the function direction ↦ Jᵀ · direction.
+
+    The latter makes of a gradient with respect to the features one in coordinates.
+    """
+    found = [_linearised(phi, *piece) for piece in _pieces(phi, canvas, z)]
+
+    def pull_back(direction: NDArray[np.floating]) -> NDArray[np.float32]:
+        slices = _slices(phi, np.asarray(direction, np.float32))
+        parts = [_pull(back, part) for (_, back), (part,) in zip(found, slices, strict=True)]
+        return np.concatenate(parts)
+
+    return np.concatenate([value for value, _ in found]), pull_back
 
 
 def jacobians(phi: FeatureMap, canvas: Canvas, z: NDArray[np.floating]) -> NDArray[np.float32]:
@@ -68,10 +73,14 @@ def _features(phi: FeatureMap, canvas: Canvas, z: Float[Array, "m p"]) -> Float[
 
 
 @functools.partial(jax.jit, static_argnames=("phi",))
-def _pull_back(
-    phi: FeatureMap, canvas: Canvas, z: Float[Array, "m p"], direction: Float[Array, "m f"]
-) -> Float[Array, "m p"]:
-    _, back = jax.vjp(lambda z: phi(draw(canvas, z)), z)
+def _linearised(
+    phi: FeatureMap, canvas: Canvas, z: Float[Array, "m p"]
+) -> tuple[Float[Array, "m f"], Callable[..., Any]]:
+    return jax.vjp(lambda z: phi(draw(canvas, z)), z)
+
+
+@jax.jit
+def _pull(back: Callable[..., Any], direction: Float[Array, "m f"]) -> Float[Array, "m p"]:
     (found,) = back(direction)
     return jnp.asarray(found)
 

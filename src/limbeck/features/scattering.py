@@ -78,6 +78,15 @@ class Scattering(FeatureMap):
             _padded(side, self.scales) // 2**self.scales - 2 for side in (height, width)
         )
 
+    @property
+    def batch(self) -> int:
+        """About 32 channels of pictures at a time.
+
+        A multiple of eight records: then every record takes the same way through the vector units,
+        and is rounded alike.
+        """
+        return 8 * max(1, 4 // self.shape[2])
+
     def __call__(self, x: Float[Array, "n d"]) -> Float[Array, "n f"]:
         """Coefficients, normalised within the record."""
         found = self.coefficients(x)
