@@ -5,7 +5,7 @@
 Kymatio 0.3 needs SciPy below 1.15, hence an environment of its own:
 `pip install torch kymatio==0.3.0 "scipy<1.15"`. 128 pictures, J = 2, L = 8, without normalisation;
 both sides take turns, the medians are compared, and so are the coefficients. Kymatio gets the
-pictures in batches of 32 and of 160, and its better time counts.
+pictures in batches of 32 and of 480, and its better time counts.
 """
 
 import argparse
@@ -23,7 +23,7 @@ import numpy as np
 from limbeck.features.scattering import Scattering
 
 SHAPES = [(28, 28, 1), (32, 32, 3)]
-COUNT, ROUNDS = 160, 5
+COUNT, ROUNDS = 480, 5
 RESULTS = Path(__file__).parent / "results" / "scattering.json"
 
 
@@ -82,6 +82,7 @@ def compare(peer, shape, vjp, folder):
     coefficients = np.concatenate([piece[0] if vjp else piece for piece in found])
     difference = np.abs(coefficients.reshape(COUNT, -1) - expected).max()
     for _ in range(ROUNDS):
+        time.sleep(1)  # until the threads of the other side sleep too
         mine.append(run(x)[0])
         for batch, times in theirs.items():
             times.append(peer.seconds(**request, batch=batch))

@@ -26,6 +26,7 @@ import functools
 import math
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -147,17 +148,24 @@ def _wavelets(waves: _Waves, u: Float[Array, "h w n"]) -> Float[Array, "h1 w1 m"
     convolved = waves.filtered @ half.reshape(frequencies, columns, -1)
     back = waves.inverse @ convolved.reshape(waves.inverse.shape[1], -1)
     width = u.shape[1] * len(waves.inverse) // u.shape[0]
-    real, imaginary = jnp.moveaxis(back.reshape(len(back), 2, width, -1), 1, 0)
-    return _modulus(real, imaginary)
+    return _modulus(back.reshape(len(back), 2, width, -1))
 
 
-def _modulus(
-    real: Float[Array, "h w n"], imaginary: Float[Array, "h w n"]
-) -> Float[Array, "h w n"]:
-    """|z|, whose derivative at zero is taken to be zero."""
-    square = real**2 + imaginary**2
-    some = square > 0
-    return jnp.where(some, jnp.sqrt(jnp.where(some, square, 1)), 0)
+@jax.custom_jvp
+def _modulus(z: Float[Array, "h 2 w n"]) -> Float[Array, "h w n"]:
+    """|z| of real and imaginary parts."""
+    return jnp.sqrt(jnp.sum(z**2, axis=1))
+
+
+@_modulus.defjvp
+def _modulus_jvp(
+    primals: tuple[Float[Array, "h 2 w n"]], tangents: tuple[Float[Array, "h 2 w n"]]
+) -> tuple[Float[Array, "h w n"], Float[Array, "h w n"]]:
+    """Along the unit vector z/|z|; at zero, where there is none, the derivative is zero."""
+    (z,), (dz,) = primals, tangents
+    modulus = _modulus(z)
+    unit = z * jnp.where(modulus > 0, 1 / jnp.where(modulus > 0, modulus, 1), 0)[:, None]
+    return modulus, jnp.sum(unit * dz, axis=1)
 
 
 def _smooth(filters: _Filters, u: Float[Array, "h w n"], r: int) -> Float[Array, "h1 w1 n"]:
