@@ -5,6 +5,7 @@ give an upper bound on ε that is tight to about 1e-3; an event that the account
 is an error.
 """
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 
 import dp_accounting
@@ -38,11 +39,17 @@ def epsilon(
     >>> round(epsilon([entry], 1e-5, Adjacency.ADD_REMOVE), 4)
     1.0
     """
-    events = [entry.event for entry in entries]
-    if not events:
+    return _epsilon(tuple(entries), delta, adjacency, interval)
+
+
+@functools.lru_cache(maxsize=1024)  # who fits twice with one plan need not wait twice
+def _epsilon(
+    entries: tuple[Entry, ...], delta: float, adjacency: Adjacency, interval: float
+) -> float:
+    if not entries:
         return 0.0
     accountant = pld.PLDAccountant(_RELATIONS[adjacency], interval)
-    accountant.compose(dp_accounting.ComposedDpEvent(events))
+    accountant.compose(dp_accounting.ComposedDpEvent([entry.event for entry in entries]))
     return float(accountant.get_epsilon(delta))
 
 
