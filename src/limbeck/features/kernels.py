@@ -11,12 +11,14 @@ from limbeck.features.fc_ntk import FCNTK
 from limbeck.features.inputs import Inputs
 from limbeck.features.perceptual import Perceptual
 from limbeck.features.scattering import Scattering
+from limbeck.features.whitened import WhitenedScattering
 
 Kernel = InnerProductKernel | FeatureMap
 
-KERNELS: dict[str, type[FCNTK | Scattering | EmpiricalNTK | Perceptual]] = {
+KERNELS: dict[str, type[FCNTK | Scattering | WhitenedScattering | EmpiricalNTK | Perceptual]] = {
     "fc-ntk": FCNTK,
     "scatter": Scattering,
+    "whitened-scatter": WhitenedScattering,
     "e-ntk": EmpiricalNTK,
     "perceptual": Perceptual,
 }

@@ -74,10 +74,14 @@ class Scattering(FeatureMap):
     @property
     def size(self) -> int:
         """Channels times the positions that are kept."""
+        return self.channels * math.prod(self.grid)
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """The positions that are kept, along the height and along the width."""
         height, width, _ = self.shape
-        return self.channels * math.prod(
-            _padded(side, self.scales) // 2**self.scales - 2 for side in (height, width)
-        )
+        scale = 2**self.scales
+        return tuple(_padded(side, self.scales) // scale - 2 for side in (height, width))
 
     @property
     def batch(self) -> int:
