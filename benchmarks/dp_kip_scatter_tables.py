@@ -8,11 +8,12 @@ of a set are computed once and shared by its runs, so the seconds of later runs 
 """
 
 import argparse
-import hashlib
 import json
 import statistics
 import time
 from pathlib import Path
+
+from remember import remember
 
 import limbeck
 from limbeck.data.source import open_source
@@ -70,21 +71,6 @@ def cells(table):
             settings = {"per_class": 1, "clip": clip}
             yield f"adam {clip:g}", paper, "mnist", 1, settings
             yield f"sgd {clip:g}", paper, "mnist", 1, {**settings, **SGD}
-
-
-def remember(features_of):
-    """The features of the rows that were seen last are kept."""
-    seen = {}
-
-    def remembered(phi, x):
-        key = phi, hashlib.sha1(x.tobytes()).digest()
-        if key not in seen:
-            for other in [other for other in seen if other[0] != phi]:
-                del seen[other]
-            seen[key] = features_of(phi, x)
-        return seen[key]
-
-    return remembered
 
 
 def run(name, epsilon, settings, seed):

@@ -2,7 +2,7 @@
 
 import limbeck as lb
 private = lb.open("patients.parquet", schema="patients.toml")
-bundle = lb.DPKIP(per_class=10).fit(private, lb.Budget(epsilon=1.0, delta=1e-5))
+bundle = lb.Readout(per_class=10).fit(private, lb.Budget(epsilon=1.0, delta=1e-5))
 bundle.save("release/")
 """
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from limbeck.data.schema import Schema as Schema
     from limbeck.distill.dp_kip import DPKIP as DPKIP
     from limbeck.distill.kip import KIP as KIP
+    from limbeck.distill.readout import Readout as Readout
     from limbeck.errors import UserError as UserError
     from limbeck.privacy.budget import Adjacency as Adjacency
     from limbeck.privacy.budget import Budget as Budget
@@ -29,6 +30,7 @@ _PLACES = {
     "DPKIP": "limbeck.distill.dp_kip:DPKIP",
     "KIP": "limbeck.distill.kip:KIP",
     "PrivateData": "limbeck.data.private:PrivateData",
+    "Readout": "limbeck.distill.readout:Readout",
     "Schema": "limbeck.data.schema:Schema",
     "UserError": "limbeck.errors:UserError",
     "load": "limbeck.bundle:load",
@@ -42,6 +44,7 @@ __all__ = [
     "Budget",
     "Bundle",
     "PrivateData",
+    "Readout",
     "Schema",
     "UserError",
     "load",

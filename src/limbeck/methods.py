@@ -25,6 +25,14 @@ class Method:
 
 
 METHODS = {
+    "readout": Method(
+        config="limbeck.distill.readout:Readout",
+        private=True,
+        summary="a private readout of fixed features, then points that have it",
+        guarantee="(ε, δ)-DP, composition of Gaussian draws over all records",
+        paper="ours",
+        docs="docs/readout.md",
+    ),
     "dp-kip": Method(
         config="limbeck.distill.dp_kip:DPKIP",
         private=True,

@@ -16,6 +16,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on s
 STAGES = {
     "read": "Reading the records",
     "features": "Computing features",
+    "learn": "Learning a readout",
     "calibrate": "Calibrating the noise",
     "distil": "Distilling",
     "score": "Scoring",

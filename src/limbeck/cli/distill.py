@@ -53,11 +53,12 @@ def distill(
     ] = False,
     method: Annotated[
         str, typer.Option(help="See `limbeck methods`.", rich_help_panel=METHOD)
-    ] = "dp-kip",
+    ] = "readout",
     features: Annotated[
         str | None,
         typer.Option(
-            help="The kernel: fc-ntk; for pictures also scatter, e-ntk, perceptual.",
+            help="The kernel: fc-ntk; bins for tables; for pictures whitened-scatter, scatter, "
+            "e-ntk, perceptual.",
             rich_help_panel=METHOD,
         ),
     ] = None,
@@ -69,7 +70,8 @@ def distill(
         typer.Option(help="How often a record is drawn on average.", rich_help_panel=METHOD),
     ] = None,
     steps: Annotated[
-        int | None, typer.Option(min=1, help="Gradient steps; kip only.", rich_help_panel=METHOD)
+        int | None,
+        typer.Option(min=1, help="Gradient steps; readout and kip.", rich_help_panel=METHOD),
     ] = None,
     sampling_rate: Annotated[
         float | None,
@@ -118,6 +120,21 @@ def distill(
             "--label-solve", help="Solve for the labels; kip only.", rich_help_panel=METHOD
         ),
     ] = None,
+    labels: Annotated[
+        str | None, typer.Option(help="soft or hard; readout only.", rich_help_panel=METHOD)
+    ] = None,
+    box: Annotated[
+        bool | None,
+        typer.Option(
+            "--box",
+            help="Keep points in the range of records; readout only.",
+            rich_help_panel=METHOD,
+        ),
+    ] = None,
+    smoothness: Annotated[
+        float | None,
+        typer.Option(help="Weight of smooth pictures; readout only.", rich_help_panel=METHOD),
+    ] = None,
     seed: Annotated[
         int | None,
         typer.Option(min=0, help="For tests and papers: the bundle is not for release."),
@@ -150,6 +167,9 @@ def distill(
         schedule=schedule,
         regularisation=regularisation,
         label_solve=label_solve,
+        labels=labels,
+        box=box,
+        smoothness=smoothness,
     )
     with stages() as progress:
         bundle = config.fit(private, budget, seed=seed, progress=progress)

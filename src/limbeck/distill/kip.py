@@ -113,9 +113,10 @@ def check_settings(settings: Any) -> None:
         if isinstance(value, str) and words and value not in words:
             number = " or a number" if float in choices else ""
             raise UserError(f"{option} must be one of {', '.join(words)}{number}, not '{value}'")
-    if settings.sampling_rate > 1:
+    if getattr(settings, "sampling_rate", 1) > 1:
         raise UserError(f"--sampling-rate is a probability, not {settings.sampling_rate:g}")
-    kernels.check(settings.features)
+    if settings.features != "auto":
+        kernels.check(settings.features)
 
 
 def regression_for(settings: Any, schema: Schema, share: float = 1.0) -> Regression:

@@ -1,6 +1,6 @@
 """How the coordinates of support points become what a feature map sees, and gradients come back.
 
-A support point is x = B z for orthonormal columns B; corrupted pixels (§5, Table 4 of
+A support point is x = B z for orthonormal columns B, or z itself; corrupted pixels (§5, Table 4 of
 DP-KIP-ScatterNet) keep the noise they started from, whatever z is. All of it is public.
 """
 
@@ -20,7 +20,7 @@ from limbeck.features.base import FeatureMap
 class Canvas(NamedTuple):
     """The orthonormal columns, and which pixels of which point are noise for good."""
 
-    basis: NDArray[np.float32]  # [d, p]
+    basis: NDArray[np.float32] | None  # [d, p]; None for z as it is
     corrupted: NDArray[np.bool_]  # [m, d]
     noise: NDArray[np.float32]  # [m, d]
 
@@ -30,11 +30,17 @@ class Canvas(NamedTuple):
         nothing = np.zeros((points, len(basis)), np.float32)
         return cls(np.asarray(basis, np.float32), nothing > 0, nothing)
 
+    @classmethod
+    def bare(cls, dimension: int, points: int) -> "Canvas":
+        """Points as they are, without corruption."""
+        nothing = np.zeros((points, dimension), np.float32)
+        return cls(None, nothing > 0, nothing)
+
 
 def draw(canvas: Canvas, z: Float[Array, "m p"]) -> Float[Array, "m d"]:
     """The points themselves."""
-    basis, corrupted, noise = map(jnp.asarray, canvas)
-    return jnp.where(corrupted, noise, z @ basis.T)
+    x = z if canvas.basis is None else z @ jnp.asarray(canvas.basis).T
+    return jnp.where(jnp.asarray(canvas.corrupted), jnp.asarray(canvas.noise), x)
 
 
 def features(phi: FeatureMap, canvas: Canvas, z: NDArray[np.floating]) -> NDArray[np.float32]:

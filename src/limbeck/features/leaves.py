@@ -1,8 +1,8 @@
 """Dead leaves: pictures that nobody took, with the statistics of those that people take.
 
-Shapes of random size, place, slant and colour fall on top of each other. Sizes follow a power law, so
-that the picture has no scale of its own, and edges hide what is below, as things do (Lee, Mumford &
-Huang 2001). They know no record: what is learned from them costs no privacy.
+Shapes of random size, place, slant and colour fall on top of each other. Sizes follow a power law,
+so that the picture has no scale of its own, and edges hide what is below, as things do (Lee,
+Mumford & Huang 2001). They know no record: what is learned from them costs no privacy.
 """
 
 import math

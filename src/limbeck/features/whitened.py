@@ -1,9 +1,9 @@
 """Scattering features in few coordinates of like size: the ones that are cheap to noise.
 
-Under privacy a feature costs noise whether it tells much or little, and a gradient is limited by the
-directions in which all pictures are alike. Both can be mended without looking at a record, because
-scattering coefficients of any pictures are alike: those at neighbouring places and of neighbouring
-wavelets go together. With z the coefficients of one colour (paths × places), normalised as in
+Under privacy a feature costs noise whether it tells much or little, and a gradient is limited by
+the directions in which all pictures are alike. Both can be mended without looking at a record,
+because scattering coefficients of any pictures are alike: those at neighbouring places and of
+neighbouring wavelets go together. With z the coefficients of one colour (paths × places), normalised as in
 `Scattering`,
 
     b = Pᵀ z D,        φ(x) = unit norm of  b_i / √(1 + v_i / floor)  for the largest v_i,
@@ -36,12 +36,12 @@ OPPONENT = np.array([[1, 1, 1], [1, 0, -1], [1, -2, 1]]) / np.sqrt([[3], [2], [6
 
 
 class _Basis(NamedTuple):
-    """P for each colour, D along height and width, which coordinates are kept, and their weights."""
+    """P for each colour, D along height and width, what is kept, and with which weights."""
 
     paths: NDArray[np.floating]  # [c, k, k]
     down: NDArray[np.floating]  # [h, h]
     across: NDArray[np.floating]  # [w, w]
-    kept: NDArray[np.intp]
+    kept: NDArray[np.int32]
     weights: NDArray[np.floating]
 
 
@@ -90,9 +90,7 @@ def _opponent(shape: tuple[int, int, int], x: Float[Array, "n d"]) -> Float[Arra
     return (x.reshape(len(x), -1, 3) @ OPPONENT.T.astype(x.dtype)).reshape(x.shape)
 
 
-def _turned(
-    scattering: Scattering, basis: _Basis, z: Float[Array, "n f"]
-) -> Float[Array, "n f"]:
+def _turned(scattering: Scattering, basis: _Basis, z: Float[Array, "n f"]) -> Float[Array, "n f"]:
     """b, all of it."""
     paths, down, across = (part.astype(z.dtype) for part in basis[:3])
     colours, k, _ = paths.shape
@@ -107,16 +105,16 @@ def _basis(phi: WhitenedScattering) -> _Basis:
     inputs = ImageInputs(shape=phi.shape)
     with jax.ensure_compile_time_eval():
         leaves = inputs.from_records(dead_leaves(phi.pictures, phi.shape))
-        z = features_of(scattering, np.asarray(_opponent(phi.shape, leaves)))
+        z = features_of(scattering, np.asarray(_opponent(phi.shape, jnp.asarray(leaves))))
         places = math.prod(scattering.grid)
         of_colour = z.reshape(len(z), colours, -1, places).astype(np.float64)
         moments = np.einsum("ncpi,ncqi->cpq", of_colour, of_colour, optimize=True)
         paths = np.linalg.eigh(moments)[1]
         down, across = (dct(np.eye(side), norm="ortho", axis=0).T for side in scattering.grid)
-        every = np.arange(scattering.size)
+        every = np.arange(scattering.size, dtype=np.int32)
         turned = np.asarray(
-            _turned(scattering, _Basis(paths, down, across, every, every), jnp.asarray(z))
+            _turned(scattering, _Basis(paths, down, across, every, np.ones(1)), jnp.asarray(z))
         )
     squares = np.mean(turned.astype(np.float64) ** 2, axis=0)
-    kept = np.sort(np.argsort(-squares, kind="stable")[: phi.size])
+    kept = np.sort(np.argsort(-squares, kind="stable")[: phi.size]).astype(np.int32)
     return _Basis(paths, down, across, kept, 1 / np.sqrt(1 + squares[kept] / phi.floor))

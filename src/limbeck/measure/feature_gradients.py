@@ -54,16 +54,16 @@ def clipped_sum_of_readout(
     """
 
     def of_block(block: Records) -> Float[Array, "f c"]:
-        phi = _wide(block)
+        phi = wide(block)
         r = block.y - phi @ readout
-        c = _factors(clip, block, jnp.sum(r**2, axis=1) * jnp.sum(phi**2, axis=1), 0.0)
+        c = factors(clip, block, jnp.sum(r**2, axis=1) * jnp.sum(phi**2, axis=1), 0.0)
         # Zero times infinity is no number: what is left out is taken out, not multiplied away.
         return -(phi.T @ (c * jnp.where(c > 0, r, 0)))
 
-    return _over_blocks(of_block, records, readout.shape)
+    return over_blocks(of_block, records, readout.shape)
 
 
-def _over_blocks(
+def over_blocks(
     of_block: Callable[[Records], Float[Array, "..."]], records: Records, shape: tuple[int, ...]
 ) -> Float[Array, "..."]:
     """The sum of `of_block` over blocks that stay in the cache in float64."""
@@ -78,7 +78,7 @@ def _over_blocks(
     return total
 
 
-def _wide(records: Records) -> Float[Array, "b f"]:
+def wide(records: Records) -> Float[Array, "b f"]:
     """The features, which are kept in float32, in float64."""
     return records.features.astype(jnp.float64)
 
@@ -92,15 +92,19 @@ class _Parts(NamedTuple):
 
 
 def _parts(s: Ridge, records: Records) -> _Parts:
-    phi = _wide(records)
+    phi = wide(records)
     k = phi @ s.features.T
     u, v = k @ s.inverse, (records.y - k @ s.alpha) @ s.alpha.T
     return _Parts(phi, k, u, v, 2 * s.ridge * jnp.sum(u * v, axis=1, keepdims=True))
 
 
-def _factors(
+def factors(
     clip: Clip, records: Records, squared: Float[Array, " b"], bound: Float[Array, " b"] | float
 ) -> Float[Array, "b 1"]:
+    """What contributions with these squared norms are multiplied by; nothing for padding.
+
+    `bound` is the squared norm if nothing cancelled, for the margin of rounding.
+    """
     norms = jnp.sqrt(jnp.maximum(squared, 0) + NORM_ROUNDING * bound)
     return jnp.where(records.mask, clip.factors(norms), 0)[:, None]
 
@@ -116,13 +120,13 @@ def clipped_sum_of_features(clip: Clip, s: Ridge, records: Records) -> Float[Arr
     def of_block(block: Records) -> Float[Array, "m mf"]:
         """Σ c A and −Σ c v φᵀ, side by side."""
         parts = _parts(s, block)
-        c = _factors(clip, block, *_squared_norms(s, parts))
+        c = factors(clip, block, *_squared_norms(s, parts))
         u, v, d = (jnp.where(c > 0, part, 0) for part in (parts.u, parts.v, parts.d))
         a = (c * u).T @ v + v.T @ (c * u) + jnp.sum(c * d) * jnp.eye(len(s.gram))
         return jnp.concatenate([a, -(c * v).T @ parts.phi], axis=1)
 
     m, size = s.features.shape
-    found = _over_blocks(of_block, records, (m, m + size))
+    found = over_blocks(of_block, records, (m, m + size))
     return found[:, :m] @ s.features + found[:, m:]
 
 
@@ -183,5 +187,5 @@ def clipped_sum_of_pixels(
         return jnp.sum(terms, axis=0), jnp.sum(terms**2, axis=(0, 2))
 
     found, bounds = jax.lax.map(of_point, (jacobians, u.T, v.T, jnp.arange(len(s.gram))))
-    c = _factors(clip, records, jnp.sum(found**2, axis=(0, 2)), 4 * jnp.sum(bounds, axis=0))
+    c = factors(clip, records, jnp.sum(found**2, axis=(0, 2)), 4 * jnp.sum(bounds, axis=0))
     return jnp.einsum("b,mbp->mp", c[:, 0], jnp.where(c > 0, found, 0))

@@ -136,7 +136,7 @@ class FeatureRecords(Records):
             before = len(found)
             # Grown in place, for two copies of it might not fit.
             found.resize((before + len(x), problem.kernel.size), refcheck=False)
-            found[before:] = _finite(features_of(problem.kernel, problem.inputs.from_records(x)))
+            found[before:] = finite(features_of(problem.kernel, problem.inputs.from_records(x)))
             labels.append(y)
         self.problem, self.labels, self.features = problem, np.concatenate(labels), found
 
@@ -191,7 +191,7 @@ class PixelRecords(FeatureRecords):
         return feature_gradients.clipped_sum_of_pixels(clip, *prepared, records)
 
 
-def _finite(features: NDArray[np.float32]) -> NDArray[np.float32]:
+def finite(features: NDArray[np.float32]) -> NDArray[np.float32]:
     """A record whose features are not all numbers has none."""
     return np.where(np.isfinite(features).all(axis=1, keepdims=True), features, np.float32(0))
 

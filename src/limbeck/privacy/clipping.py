@@ -5,6 +5,7 @@ record's contribution with the factors that a `Clip` gave for its norm.
 """
 
 import dataclasses
+import math
 
 import jax.numpy as jnp
 import numpy as np
@@ -84,3 +85,20 @@ class Clip:
 def count(rows: int) -> Bounded:
     """The number of records: each contributes exactly one."""
     return Bounded(np.asarray(rows, np.float64), 1.0, 1.0, _MADE_HERE)
+
+
+def histograms(positions: np.ndarray, bins: int) -> Bounded:
+    """How many records are in each of `bins` bins, for every column of `positions` [n, k].
+
+    A record counts for one in each of the k histograms, whatever its positions are, so its
+    contribution has norm √k. Positions outside the bins are counted in the nearest.
+
+    Examples
+    --------
+    >>> histograms(np.array([[0], [2], [2]]), 3).value.tolist()
+    [[1.0, 0.0, 2.0]]
+    """
+    inside = np.clip(np.asarray(positions, np.int64), 0, bins - 1)
+    counts = [np.bincount(column, minlength=bins) for column in inside.T]
+    value = np.asarray(counts, np.float64).reshape(inside.shape[1], bins)
+    return Bounded(value, math.sqrt(inside.shape[1]), 1.0, _MADE_HERE)

@@ -1,0 +1,252 @@
+"""Readout distillation: learn a private readout of fixed features, then find points that have it.
+
+On a feature map φ the kernel ridge predictor of a support set is a linear readout W = Φᵀα of φ. So
+
+1. learn a readout W̃ under privacy, where that is convex, of few dimensions and cheap: softmax
+   regression by noisy gradients over all records (`measure/readout.py`);
+2. find, by ordinary optimisation, points X whose kernel ridge readout is W̃. Give each point the
+   label Y = Φ W̃, what the readout says of it; then with M = ΦΦᵀ + λ tr(ΦΦᵀ)/m · I
+
+       W(X) = Φᵀ M⁻¹ Φ W̃,
+
+   which is W̃ projected on the span of the points' features. X minimises ‖W̃ − W(X)‖². For tables
+   readouts are compared by what they say of made-up rows instead, and projected accordingly.
+
+**Guarantee.** W̃ is a function of T + 1 Gaussian draws without sampling (the gradients, and the
+class counts), for a table of one more (histograms of its columns), each with the sensitivity that
+`measure/readout.py` states; their composition is (ε, δ)-DP for the budget's adjacency, exactly.
+Step 2 (`distill/matching.py`) sees W̃ and no record: post-processing, of any length.
+
+The number of steps, the clip and the momentum are constants. The rate and, for tables, the number
+of features follow from the noise and the noisy counts (`readout_rate`, `knots_per_number`). Nothing
+is chosen by scores on records.
+
+This is not in the papers.
+"""
+
+import dataclasses
+import math
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limbeck.bundle import Bundle
+from limbeck.data.schema import Described, Schema
+from limbeck.distill.kip import check_settings
+from limbeck.distill.matching import Search
+from limbeck.errors import UserError
+from limbeck.features import kernels
+from limbeck.features.base import FeatureMap
+from limbeck.features.bins import Bins, knots_of
+from limbeck.features.empirical_ntk import EmpiricalNTK
+from limbeck.features.inputs import Inputs, inputs_of
+from limbeck.measure.readout import COUNTS, GRADIENT, HISTOGRAMS, NoisyReadout
+from limbeck.privacy.accounting import calibrate, interrupted
+from limbeck.privacy.budget import Budget, Measurement
+from limbeck.privacy.clipping import Clip
+from limbeck.privacy.ledger import Ledger
+from limbeck.privacy.noise import entropy
+from limbeck.progress import Progress, silent
+
+Floats = NDArray[np.float64]
+
+# The length of the noise that a column of the readout may gather over all steps.
+GATHERED_NOISE = 42.0
+# Beyond this rate steps only overshoot.
+FASTEST = 100.0
+# Of the smallest class, how many records stand against one unit of noise in a feature.
+RECORDS_PER_NOISE = 10.0
+FEWEST_KNOTS, MOST_KNOTS = 2, 8
+# The weight of a class against the rarest: the root of how often they occur.
+BALANCE = 0.5
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Readout:
+    """Distil under differential privacy, by way of a readout.
+
+    Attributes
+    ----------
+    per_class : support points for each class.
+    features : the feature map, by name; "auto" is whitened scattering for pictures and bins for
+        tables. "fc-ntk" is that kernel at a finite width.
+    steps : noisy gradient steps of the readout, each over all records.
+    clip : the norm to which gradients are clipped; that of a record in doubt is about one.
+    momentum, averaged : of these steps; the readout is the mean of this share of the last ones.
+    rate : of these steps, per mean clipped gradient; "auto" is `readout_rate`.
+    count_share, histogram_share : of the noise budget, relative to that of the gradients.
+    learning_rate, rounds : of the points: Adam's rate ("auto" is 0.1 for pictures and 0.02 for
+        tables, whose knots are near each other), and how often it may start again.
+    regularisation : λ, relative to the mean of the kernel's diagonal.
+    start_scale : the standard deviation of the noise that the points start from.
+    labels : "soft" for what the readout says of a point; "hard" for its class alone.
+    box : keep points within the range of records, so that pictures can be shown as they are.
+    smoothness : weight of the total variation of pictures against the residual.
+
+    Examples
+    --------
+    >>> Readout(per_class=1).steps
+    100
+    """
+
+    per_class: int = 10
+    features: str = "auto"
+    steps: int = 100
+    clip: float = 0.5
+    momentum: float = 0.9
+    averaged: float = 0.1
+    rate: float | Literal["auto"] = "auto"
+    count_share: float = 0.01
+    histogram_share: float = 0.05
+    learning_rate: float | Literal["auto"] = "auto"
+    rounds: int = 6
+    regularisation: float = 1e-3
+    start_scale: float = 0.3
+    labels: Literal["soft", "hard"] = "soft"
+    box: bool = False
+    smoothness: float = 0.0
+
+    name = "readout"
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+        for name in ("momentum", "averaged"):
+            if getattr(self, name) >= 1:
+                raise UserError(f"--{name} must be below one, not {getattr(self, name):g}")
+
+    def fit(
+        self,
+        private: Described,
+        budget: Budget,
+        *,
+        seed: int | None = None,
+        progress: Progress = silent,
+    ) -> Bundle:
+        """The distilled set, its ledger and how to use it."""
+        schema, source = private.schema, entropy(seed)
+        name, inputs = _features_for(self.features, schema), inputs_of(schema)
+        phi = _finite_width(name, schema, inputs)
+        if self.smoothness and not schema.is_image:
+            raise UserError("--smoothness is for pictures; a table has no neighbouring values")
+
+        # The noise that the whole plan needs.
+        columns = np.array(phi.numbers if isinstance(phi, Bins) else (), np.intp)
+        plan = [
+            Measurement(purpose=GRADIENT, draws=self.steps),
+            Measurement(purpose=COUNTS, share=self.count_share),
+        ]
+        if len(columns):
+            plan.append(Measurement(purpose=HISTOGRAMS, share=self.histogram_share))
+        progress("calibrate", 0, 0)
+        ledger = Ledger(calibrate(plan, budget))
+        noise = {entry.purpose: float(entry.noise_multiplier or 0) for entry in ledger.plan}
+
+        # Step 1, behind the wall: the private readout.
+        oracle = NoisyReadout(private, ledger=ledger, entropy=source, progress=progress)
+        try:
+            counts = np.maximum(oracle.class_counts(), noise[COUNTS])
+            once = noise[GRADIENT] / math.sqrt(self.steps)
+            if isinstance(phi, Bins) and len(columns):
+                phi = _with_knots(phi, oracle.histograms(columns), noise[HISTOGRAMS], counts, once)
+            oracle.look(phi, inputs)
+            readout = self._learn(oracle, phi, counts, once, progress)
+        except KeyboardInterrupt:
+            raise interrupted(ledger, budget) from None
+
+        # Step 2, post-processing: points that have it.
+        found = Search(self, phi, inputs, schema, readout)
+        try:
+            support, labels = found.run(source, progress)
+        except KeyboardInterrupt:
+            raise interrupted(ledger, budget) from None
+        return Bundle.distilled(
+            method=self,
+            schema=schema,
+            x=inputs.to_support(support),
+            y=labels + 1 / len(schema.classes),
+            kernel=kernels.to_json(name, phi),
+            regularisation=self.regularisation,
+            budget=budget,
+            ledger=ledger,
+            seeded=source.seeded,
+        )
+
+    def _learn(
+        self,
+        oracle: NoisyReadout,
+        phi: FeatureMap,
+        counts: Floats,
+        once: float,
+        progress: Progress,
+    ) -> Floats:
+        """W̃, centred over the classes and of norm √classes: the scale decides nothing."""
+        weights = (counts.min() / counts) ** BALANCE
+        rows = float(weights @ counts)
+        rate = self.rate
+        if isinstance(rate, str):
+            rate = readout_rate(self.steps, self.momentum, rows, once, phi.size)
+        readout = np.zeros((phi.size, len(counts)))
+        velocity, total, kept = np.zeros_like(readout), np.zeros_like(readout), 0
+        for step in range(self.steps):
+            progress("learn", step, self.steps)
+            gradient = oracle.gradient(readout, weights, Clip(bound=self.clip))
+            velocity = self.momentum * velocity - rate * gradient / (rows * self.clip)
+            readout = readout + velocity
+            if step >= self.steps * (1 - self.averaged) - 1:
+                total, kept = total + readout, kept + 1
+        mean = total / kept
+        mean -= mean.mean(axis=1, keepdims=True)
+        return mean * math.sqrt(len(counts)) / max(float(np.linalg.norm(mean)), 1e-300)
+
+
+def readout_rate(steps: int, momentum: float, rows: float, once: float, size: int) -> float:
+    """The rate at which a column of the readout gathers noise of length `GATHERED_NOISE`.
+
+    Over T steps at rate η with momentum β, noise of deviation `once`·√T in each of F coordinates of
+    every gradient, divided by the number of rows, adds up to the length
+
+        T η/(1 − β) · once · √F / rows.
+
+    Signal adds up as T η/(1 − β) too, at first. So less noise, or more rows, means larger steps.
+
+    Examples
+    --------
+    >>> round(readout_rate(100, 0.9, 60000, 3.73, 2048), 1)
+    14.9
+    """
+    return min(FASTEST, GATHERED_NOISE * (1 - momentum) * rows / (steps * once * math.sqrt(size)))
+
+
+def knots_per_number(rarest: float, once: float, others: int, numbers: int) -> int:
+    """As many knots as the rarest class can carry.
+
+    The sum of n unit vectors against noise of length `once`·√F: n / (once √F) is to be no less than
+    `RECORDS_PER_NOISE`.
+    """
+    features = (rarest / (RECORDS_PER_NOISE * once)) ** 2
+    return int(np.clip((features - others) // numbers, FEWEST_KNOTS, MOST_KNOTS))
+
+
+def _with_knots(phi: Bins, histograms: Floats, noise: float, counts: Floats, once: float) -> Bins:
+    """With knots where the records are, and as many as they can carry."""
+    numbers = len(phi.numbers)
+    count = knots_per_number(float(counts.min()), once, phi.dimension - numbers + 1, numbers)
+    deviation = noise * math.sqrt(numbers)
+    knots = tuple(knots_of(histogram, deviation, count) for histogram in histograms)
+    return dataclasses.replace(phi, knots=knots)
+
+
+def _features_for(name: str, schema: Schema) -> str:
+    if name == "auto":
+        return "whitened-scatter" if schema.is_image else "bins"
+    return "e-ntk" if name == "fc-ntk" else name
+
+
+def _finite_width(name: str, schema: Schema, inputs: Inputs) -> FeatureMap:
+    """The feature map of that name; for e-NTK on tables, a fully connected network."""
+    if name == "e-ntk" and not schema.is_image:
+        return EmpiricalNTK(shape=(1, 1, inputs.dimension), net="fully-connected")
+    phi = kernels.for_schema(name, schema, inputs)
+    assert isinstance(phi, FeatureMap)
+    return phi
