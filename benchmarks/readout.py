@@ -40,26 +40,29 @@ PAPER = dict(
     )
 )
 TABLES = ("adult", "credit", "covtype", "intrusion")
-EPSILONS, POINTS, ROWS = (0.1, 0.3, 1, 3, 10), (1, 2, 5, 10, 50), (2000, 6000, 20000, 60000)
+# What is varied, and for each value the cell.
+ABLATIONS = {
+    "ε": {eps: ("fashion_mnist", 10, eps, None) for eps in (0.1, 0.3, 1, 3, 10)},
+    "points a class": {m: ("fashion_mnist", m, 1, None) for m in (1, 2, 5, 10, 50)},
+    "rows": {
+        n: ("fashion_mnist", 10, 1, None if n == 60000 else n) for n in (2000, 6000, 20000, 60000)
+    },
+}
 
 
 def cells(part):
-    """(what, set, settings, ε, rows or None)."""
+    """(set, points a class, ε, rows or None)."""
     if part == "pictures":
         for name, m, eps in PAPER:
-            yield "pictures", name, {"per_class": m}, eps, None
+            yield name, m, eps, None
     if part == "tables":
         for name in TABLES:
-            yield "tables", name, {"per_class": 10}, 1, None
+            yield name, 10, 1, None
             # So little noise that there is none: no guarantee worth the name, for comparison only.
-            yield "tables", name, {"per_class": 10}, 100, None
+            yield name, 10, 100, None
     if part == "ablations":
-        for eps in EPSILONS:
-            yield "epsilon", "fashion_mnist", {"per_class": 10}, eps, None
-        for m in POINTS:
-            yield "points", "fashion_mnist", {"per_class": m}, 1, None
-        for n in ROWS:
-            yield "rows", "fashion_mnist", {"per_class": 10}, 1, n
+        for ablation in ABLATIONS.values():
+            yield from ablation.values()
 
 
 def first(private, rows):
@@ -72,13 +75,13 @@ def first(private, rows):
     return limbeck.PrivateData.from_arrays(x, y, private.schema)
 
 
-def run(name, settings, epsilon, rows, seed):
+def run(name, per_class, epsilon, rows, seed):
     private = limbeck.open(name)
     if rows is not None:
         private = first(private, rows)
     start = time.monotonic()
     budget = limbeck.Budget(epsilon=float(epsilon), delta=1e-5)
-    bundle = limbeck.Readout(**settings).fit(private, budget, seed=seed)
+    bundle = limbeck.Readout(per_class=per_class).fit(private, budget, seed=seed)
     seconds = time.monotonic() - start
     scores = krr.evaluate(bundle, open_source(name, split="test"))
     found = {score.metric: round(100 * score.value, 2) for score in scores}
@@ -118,24 +121,21 @@ def logistic_regression(name):
     return found
 
 
-def label(what, name, settings, epsilon, rows):
-    return f"{what}: {name}, {settings['per_class']} a class, eps {epsilon:g}" + (
-        f", {rows} rows" if rows else ""
-    )
+def label(name, per_class, epsilon, rows):
+    which = f", {rows} rows" if rows else ""
+    return f"{name}, {per_class} a class, eps {epsilon:g}{which}"
 
 
 def draw(found):
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 3), layout="constrained")
-    for axes, (what, values, title) in zip(
-        figure.subplots(1, 3, sharey=True),
-        [("epsilon", EPSILONS, "ε"), ("points", POINTS, "points a class"), ("rows", ROWS, "rows")],
-        strict=True,
+    accuracy = {row["cell"]: row["accuracy"] for row in found if row["seed"] == 0}
+    for axes, (title, cells_of) in zip(
+        figure.subplots(1, 3, sharey=True), ABLATIONS.items(), strict=True
     ):
-        rows = [row for row in found if row["what"] == what]
-        axes.semilogx(values, [row["accuracy"] for row in rows], "o-")
-        axes.set_xticks(values, [f"{value:g}" for value in values], minor=False)
+        axes.semilogx(cells_of, [accuracy[label(*cell)] for cell in cells_of.values()], "o-")
+        axes.set_xticks(list(cells_of), [f"{value:g}" for value in cells_of])
         axes.minorticks_off()
         axes.set_xlabel(title)
         axes.grid(alpha=0.3)
@@ -156,24 +156,25 @@ def main():
     for part in options.parts:
         chosen = [cell for cell in cells(part) if options.only in label(*cell)]
         seeds = [0] if part == "ablations" else options.seeds
-        for name in dict.fromkeys(cell[1] for cell in chosen):
+        for name in dict.fromkeys(cell[0] for cell in chosen):
             for seed in seeds:
-                for cell in chosen:
-                    if cell[1] != name or (label(*cell), seed) in done:
+                for cell in [cell for cell in chosen if cell[0] == name]:
+                    if (label(*cell), seed) in done:
                         continue
-                    row = {"what": cell[0], "cell": label(*cell), "seed": seed}
-                    found.append({**row, **run(*cell[1:], seed)})
+                    row = {"cell": label(*cell), "seed": seed, **run(*cell, seed)}
+                    found.append(row)
+                    done.add((row["cell"], seed))
                     RESULTS.write_text(json.dumps(found, indent=1) + "\n")
-                    print(found[-1], flush=True)
+                    print(row, flush=True)
             if part == "tables":
                 print(name, "logistic regression on the real rows", logistic_regression(name))
         for cell in chosen:
-            ours = [row["accuracy"] for row in found if row["cell"] == label(*cell)]
-            paper = PAPER.get((cell[1], cell[2]["per_class"], cell[3]))
-            print(
-                f"{label(*cell)}: {statistics.mean(ours):.2f} ({min(ours):.2f} to {max(ours):.2f})"
-                + (f", paper {paper}" if cell[0] == "pictures" else "")
-            )
+            rows = [row for row in found if row["cell"] == label(*cell)]
+            for metric in ("accuracy", "balanced_accuracy", "roc_auc"):
+                if ours := [row[metric] for row in rows if metric in row]:
+                    spread = f"{min(ours):.2f} to {max(ours):.2f}"
+                    paper = PAPER.get(cell[:3], "") if metric == "accuracy" else ""
+                    print(label(*cell), metric, f"{statistics.mean(ours):.2f} ({spread})", paper)
         if part == "ablations":
             draw(found)
 

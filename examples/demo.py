@@ -4,8 +4,8 @@ import limbeck as lb
 from limbeck.data.source import open_source
 from limbeck.evaluate import krr
 
-budget = lb.Budget(epsilon=5.0, delta=1e-5)
-bundle = lb.DPKIP(per_class=5).fit(lb.open("digits"), budget)
+budget = lb.Budget(epsilon=1.0, delta=1e-5)
+bundle = lb.Readout(per_class=5).fit(lb.open("digits"), budget)
 folder = bundle.save("demo-release", overwrite=True)
 accuracy = krr.evaluate(bundle, open_source("digits", split="test"))[0].value
 

@@ -121,8 +121,9 @@ README = """# Distilled data
 `{label}` has the classes {classes}.
 
 The points are meant to be used together with their kernel (`{kernel}`): kernel ridge regression
-on them classifies new records. They are not a sample of the data, and a network trained from
-scratch on so few points does much worse.
+on them, with the weights of `y_soft` as labels, classifies new records. They are not a sample of
+the data. A network, a forest or any other model trained from scratch on so few points does much
+worse, and their look or statistics say nothing about single records.
 
     import limbeck
     bundle = limbeck.load(".")

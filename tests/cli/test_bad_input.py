@@ -36,7 +36,7 @@ BEFORE_THE_WORK = {
         ["patients.csv", "--schema", "no.toml", *DP_KIP],
         ["no such schema file"],
     ),
-    "unknown method": ([*SOURCE, "--method", "dp-kipp", *DP_KIP], ["'dp-kipp'", "dp-kip, kip"]),
+    "unknown method": ([*SOURCE, *DP_KIP, "--method", "dp-kipp"], ["'dp-kipp'", "dp-kip, kip"]),
     "no epsilon": ([*SOURCE, *SMALL], ["--epsilon 1"]),
     "epsilon below zero": ([*SOURCE, "--epsilon", -1], ["epsilon must be a positive number"]),
     "epsilon of nan": ([*SOURCE, "--epsilon", "nan"], ["epsilon must be a positive number"]),
@@ -76,6 +76,23 @@ IN_THE_SETTINGS = {
 @pytest.mark.parametrize("mistake", IN_THE_SETTINGS)
 def test_settings_that_a_method_cannot_have(limbeck_here, here, mistake):
     arguments, words = IN_THE_SETTINGS[mistake]
+    plan = ("--epsilon", 1, "--method", "dp-kip")
+    refuse(limbeck_here, here, *SOURCE, *plan, *arguments, words=words)
+
+
+OF_THE_READOUT = {
+    "labels": (["--labels", "fuzzy"], ["--labels", "soft", "hard"]),
+    "smooth table": (["--smoothness", 0.1], ["--smoothness is for pictures"]),
+    "features of pictures": (["--features", "whitened-scatter"], ["is for pictures"]),
+    "steps": (["--steps", 0], ["--steps"]),
+    "clip": (["--clip", "auto"], ["--clip", "number"]),
+    "option of another method": (["--epochs", 3], ["readout has no option --epochs"]),
+}
+
+
+@pytest.mark.parametrize("mistake", OF_THE_READOUT)
+def test_settings_that_the_default_method_cannot_have(limbeck_here, here, mistake):
+    arguments, words = OF_THE_READOUT[mistake]
     refuse(limbeck_here, here, *SOURCE, "--epsilon", 1, *arguments, words=words)
 
 

@@ -1,12 +1,24 @@
 """`limbeck distill`: what it prints and what it leaves behind."""
 
 import io
+import json
 import re
 import sys
 
 import numpy as np
 import pandas as pd
 from command_line import SMALL, SOURCE, arrays, contents, release_json, statement
+
+
+def test_by_default_a_table_is_distilled_by_its_readout(limbeck_here, here):
+    plan = ("--epsilon", 1, "--per-class", 1, "--steps", 2, "-o", "out", "--json")
+    printed = json.loads(limbeck_here("distill", *SOURCE, *plan).out)
+    assert (printed["method"], printed["records"]) == ("readout", 2)
+    assert {"learn", "distil"} <= set(printed["seconds"])
+    released = release_json(here / "out")
+    assert released["model"]["kernel"]["name"] == "bins"
+    purposes = {event["purpose"]: event["draws"] for event in released["privacy"]["events"]}
+    assert purposes == {"gradient": 2, "class counts": 1, "column histograms": 1}
 
 
 def test_json_is_one_object_and_standard_error_stays_empty(release):

@@ -62,7 +62,8 @@ def read_terminal(ours, until=None, seconds=100):
 
 def test_an_interrupted_run_says_what_it_spent_and_leaves_nothing(here):
     before = contents(here)
-    plan = ("--epsilon", "1", "--per-class", "1", "--epochs", "500", "--sampling-rate", "0.1")
+    plan = ("--method", "dp-kip", "--per-class", "1", "--epochs", "500", "--sampling-rate", "0.1")
+    plan = (*plan, "--epsilon", "1")
     process, terminal = start_in_a_terminal("distill", "digits", *plan, "-o", "out", cwd=here)
     try:
         watched = read_terminal(terminal, until=STEP_AND_TIME_LEFT)

@@ -111,6 +111,8 @@ class Readout:
 
     def __post_init__(self) -> None:
         check_settings(self)
+        if isinstance(self.clip, str):
+            raise UserError(f"--clip must be a number for readout, not '{self.clip}'")
         for name in ("momentum", "averaged"):
             if getattr(self, name) >= 1:
                 raise UserError(f"--{name} must be below one, not {getattr(self, name):g}")
@@ -233,7 +235,8 @@ def _with_knots(phi: Bins, histograms: Floats, noise: float, counts: Floats, onc
     numbers = len(phi.numbers)
     count = knots_per_number(float(counts.min()), once, phi.dimension - numbers + 1, numbers)
     deviation = noise * math.sqrt(numbers)
-    knots = tuple(knots_of(histogram, deviation, count) for histogram in histograms)
+    rows = float(counts.sum())
+    knots = tuple(knots_of(histogram, deviation, rows, count) for histogram in histograms)
     return dataclasses.replace(phi, knots=knots)
 
 

@@ -82,19 +82,27 @@ def even_knots(count: int) -> tuple[float, ...]:
     return tuple(np.linspace(0, 1, count).tolist())
 
 
-def knots_of(histogram: NDArray[np.floating], deviation: float, count: int) -> tuple[float, ...]:
+def knots_of(
+    histogram: NDArray[np.floating], deviation: float, rows: float, count: int
+) -> tuple[float, ...]:
     """Knots where the records are: equal shares of the root of a noisy histogram over [0, 1].
 
-    The root keeps a value that nearly all records have from taking all knots. Bins within two
-    standard deviations of the noise count as empty, and a tenth is spread evenly.
+    The root keeps a value that nearly all records have from taking all knots. Bins within three
+    standard deviations of the noise count as empty. If the others do not hold half of the rows, the
+    histogram tells too little, and the knots are even.
 
     Examples
     --------
-    >>> knots_of(np.zeros(8), 1.0, 3)
+    >>> knots_of(np.array([0.0, 0, 90, 10]), 1.0, 100, 3)[1] > 0.5
+    True
+    >>> knots_of(np.array([0.0, 0, 9, 0]), 2.0, 100, 3)
     (0.0, 0.5, 1.0)
     """
-    mass = np.sqrt(np.where(histogram > 2 * deviation, histogram, 0))
-    mass = mass + max(0.1 * mass.mean(), 1e-9)
+    seen = np.where(histogram > 3 * deviation, histogram, 0)
+    if seen.sum() < rows / 2:
+        return even_knots(count)
+    mass = np.sqrt(seen)
+    mass = mass + 0.1 * mass.mean()
     below = np.concatenate([[0], np.cumsum(mass)]) / mass.sum()
     edges = np.linspace(0, 1, len(mass) + 1)
     knots = np.interp(np.linspace(0, 1, count), below, edges)

@@ -3,8 +3,8 @@
 Under privacy a feature costs noise whether it tells much or little, and a gradient is limited by
 the directions in which all pictures are alike. Both can be mended without looking at a record,
 because scattering coefficients of any pictures are alike: those at neighbouring places and of
-neighbouring wavelets go together. With z the coefficients of one colour (paths × places), normalised as in
-`Scattering`,
+neighbouring wavelets go together. With z the coefficients of one colour (paths × places),
+normalised as in `Scattering`,
 
     b = Pᵀ z D,        φ(x) = unit norm of  b_i / √(1 + v_i / floor)  for the largest v_i,
 
