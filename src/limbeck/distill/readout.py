@@ -150,7 +150,17 @@ class Readout:
             counts = np.maximum(oracle.class_counts(), noise[COUNTS])
             once = noise[GRADIENT] / math.sqrt(self.steps)
             if isinstance(phi, Bins) and len(columns):
-                phi = _with_knots(phi, oracle.histograms(columns), noise[HISTOGRAMS], counts, once)
+                knots = knots_per_number(
+                    float(counts.min()),
+                    once,
+                    phi.dimension - len(columns) + 1,
+                    len(columns),
+                    self.per_class * len(counts),
+                )
+                deviation = noise[HISTOGRAMS] * math.sqrt(len(columns))
+                histograms, rows = oracle.histograms(columns), float(counts.sum())
+                placed = tuple(knots_of(h, deviation, rows, knots) for h in histograms)
+                phi = dataclasses.replace(phi, knots=placed)
             oracle.look(phi, inputs)
             readout = self._learn(oracle, phi, counts, once, progress)
         except KeyboardInterrupt:
@@ -220,24 +230,15 @@ def readout_rate(steps: int, momentum: float, rows: float, once: float, size: in
     return min(FASTEST, GATHERED_NOISE * (1 - momentum) * rows / (steps * once * math.sqrt(size)))
 
 
-def knots_per_number(rarest: float, once: float, others: int, numbers: int) -> int:
-    """As many knots as the rarest class can carry.
+def knots_per_number(rarest: float, once: float, others: int, numbers: int, points: int) -> int:
+    """As many knots as the rarest class can carry, and no more than there will be points.
 
     The sum of n unit vectors against noise of length `once`·√F: n / (once √F) is to be no less than
-    `RECORDS_PER_NOISE`.
+    `RECORDS_PER_NOISE`. Few points cannot have a readout of many knots.
     """
     features = (rarest / (RECORDS_PER_NOISE * once)) ** 2
-    return int(np.clip((features - others) // numbers, FEWEST_KNOTS, MOST_KNOTS))
-
-
-def _with_knots(phi: Bins, histograms: Floats, noise: float, counts: Floats, once: float) -> Bins:
-    """With knots where the records are, and as many as they can carry."""
-    numbers = len(phi.numbers)
-    count = knots_per_number(float(counts.min()), once, phi.dimension - numbers + 1, numbers)
-    deviation = noise * math.sqrt(numbers)
-    rows = float(counts.sum())
-    knots = tuple(knots_of(histogram, deviation, rows, count) for histogram in histograms)
-    return dataclasses.replace(phi, knots=knots)
+    carried = int(max((features - others) // numbers, FEWEST_KNOTS))
+    return min(carried, max(points, FEWEST_KNOTS), MOST_KNOTS)
 
 
 def _features_for(name: str, schema: Schema) -> str:
