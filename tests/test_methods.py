@@ -306,7 +306,7 @@ WRONG = [
     {"corrupt": 0.1, "features": "fc-ntk"},
     {"labels": "fuzzy"},
     {"momentum": 1.0},
-    {"averaged": 1.5},
+    {"averaged": 0},
     {"rate": "fast"},
     {"rounds": 0},
     {"smoothness": -0.1},

@@ -11,7 +11,6 @@ from limbeck.features.inputs import inputs_of
 from limbeck.features.scattering import Scattering
 from limbeck.measure.feature_gradients import Records
 from limbeck.measure.readout import BINS, COUNTS, GRADIENT, HISTOGRAMS, NoisyReadout, clipped_sum
-from limbeck.measure.records import finite
 from limbeck.privacy.clipping import Clip, histograms
 from limbeck.privacy.ledger import BudgetSpentError, Entry, Ledger
 from limbeck.privacy.noise import entropy
@@ -71,8 +70,7 @@ def test_padding_and_features_that_are_no_numbers_count_for_nothing():
     w = np.random.default_rng(1).normal(size=(SIZE, CLASSES))
     expected = total(features[:40], labels[:40], w)
     np.testing.assert_allclose(total(features, labels, w, mask=mask), expected, atol=1e-12)
-    features[40:] = np.inf
-    features = finite(features)  # as the records are when they are read
+    features[40:50], features[50:] = np.inf, np.nan
     np.testing.assert_allclose(total(features, labels, w), expected, atol=1e-12)
 
 
@@ -142,6 +140,15 @@ def test_nothing_can_be_read_off_the_oracle_or_copied():
         found.__reduce__()
     with pytest.raises(RuntimeError, match="`look` comes before"):
         found.gradient(np.zeros((324, 3)), np.ones(3), Clip(bound=0.5))
+
+
+def test_rows_that_were_let_go_of_are_not_looked_at_again():
+    found, _, _ = oracle(n=10)
+    found.look(Scattering(shape=(8, 8, 1)), inputs_of(IMAGES))
+    with pytest.raises(RuntimeError, match="once and last"):
+        found.look(Scattering(shape=(8, 8, 1)), inputs_of(IMAGES))
+    with pytest.raises(RuntimeError, match="once and last"):
+        found.histograms(np.array([0]))
 
 
 def test_progress_does_not_tell_how_many_rows_there_are():

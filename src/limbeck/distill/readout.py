@@ -13,7 +13,7 @@ On a feature map φ the kernel ridge predictor of a support set is a linear read
    readouts are compared by what they say of made-up rows instead, and projected accordingly.
 
 **Guarantee.** W̃ is a function of T + 1 Gaussian draws without sampling (the gradients, and the
-class counts), for a table of one more (histograms of its columns), each with the sensitivity that
+class counts), on bins of one more (histograms of the columns), each with the sensitivity that
 `measure/readout.py` states; their composition is (ε, δ)-DP for the budget's adjacency, exactly.
 Step 2 (`distill/matching.py`) sees W̃ and no record: post-processing, of any length.
 
@@ -73,7 +73,7 @@ class Readout:
         tables. "fc-ntk" is that kernel at a finite width.
     steps : noisy gradient steps of the readout, each over all records.
     clip : the norm to which gradients are clipped; that of a record in doubt is about one.
-    momentum, averaged : of these steps; the readout is the mean of this share of the last ones.
+    momentum, averaged : of these steps; the readout is the mean after so many of the last ones.
     rate : of these steps, per mean clipped gradient; "auto" is `readout_rate`.
     count_share, histogram_share : of the noise budget, relative to that of the gradients.
     learning_rate, rounds : of the points: Adam's rate ("auto" is 0.1 for pictures and 0.02 for
@@ -95,7 +95,7 @@ class Readout:
     steps: int = 100
     clip: float = 0.5
     momentum: float = 0.9
-    averaged: float = 0.1
+    averaged: int = 11
     rate: float | Literal["auto"] = "auto"
     count_share: float = 0.01
     histogram_share: float = 0.05
@@ -113,9 +113,8 @@ class Readout:
         check_settings(self)
         if isinstance(self.clip, str):
             raise UserError(f"--clip must be a number for readout, not '{self.clip}'")
-        for name in ("momentum", "averaged"):
-            if getattr(self, name) >= 1:
-                raise UserError(f"--{name} must be below one, not {getattr(self, name):g}")
+        if self.momentum >= 1:
+            raise UserError(f"--momentum must be below one, not {self.momentum:g}")
 
     def fit(
         self,
@@ -199,14 +198,15 @@ class Readout:
         if isinstance(rate, str):
             rate = readout_rate(self.steps, self.momentum, rows, once, phi.size)
         readout = np.zeros((phi.size, len(counts)))
-        velocity, total, kept = np.zeros_like(readout), np.zeros_like(readout), 0
+        velocity, total = np.zeros_like(readout), np.zeros_like(readout)
+        kept = min(self.averaged, self.steps)
         for step in range(self.steps):
             progress("learn", step, self.steps)
             gradient = oracle.gradient(readout, weights, Clip(bound=self.clip))
             velocity = self.momentum * velocity - rate * gradient / (rows * self.clip)
             readout = readout + velocity
-            if step >= self.steps * (1 - self.averaged) - 1:
-                total, kept = total + readout, kept + 1
+            if step >= self.steps - kept:
+                total = total + readout
         mean = total / kept
         mean -= mean.mean(axis=1, keepdims=True)
         return mean * math.sqrt(len(counts)) / max(float(np.linalg.norm(mean)), 1e-300)

@@ -78,15 +78,17 @@ class NoisyReadout(Unique):
         **Guarantee.** One Gaussian event; a record counts for one in each column, so its
         contribution has the norm √columns, which is what the noise is scaled to.
         """
+        self._before_look()
         positions = np.concatenate([np.floor(x[:, columns] * BINS) for x in self._rows])
         return self._noised(clipping.histograms(positions, BINS), HISTOGRAMS)
 
     def look(self, phi: FeatureMap, inputs: Inputs) -> None:
         """Compute the features and let go of the rows. Nothing leaves."""
+        self._before_look()
         found, done = np.empty((len(self._labels), phi.size), np.float32), 0
-        shown = bool(self._public_rows)  # how many rows there are may be private
+        public = self._public_rows  # how many rows there are may be private
         while self._rows:
-            self._progress("features", done if shown else 0, len(found) if shown else 0)
+            self._progress("features", done if public else 0, public or 0)
             x = self._rows.pop(0)
             found[done : done + len(x)] = finite(features_of(phi, inputs.from_records(x)))
             done += len(x)
@@ -121,6 +123,10 @@ class NoisyReadout(Unique):
                 total += part
         return self._noised(clip.bounded(total), GRADIENT)
 
+    def _before_look(self) -> None:
+        if self._features is not None:
+            raise RuntimeError("the rows were let go of by `look`, which comes once and last")
+
     def _noised(self, bounded: clipping.Bounded, purpose: str) -> Floats:
         return noise.gaussian(bounded, purpose=purpose, ledger=self._ledger, entropy=self._entropy)
 
@@ -140,6 +146,7 @@ def clipped_sum(
         r = jax.nn.softmax(phi @ readout, axis=1) - block.y
         c = factors(clip, block, jnp.sum(r**2, axis=1) * jnp.sum(phi**2, axis=1), 0.0)
         # Zero times infinity is no number: what is left out is taken out, not multiplied away.
-        return phi.T @ (c * (block.y @ weights)[:, None] * jnp.where(c > 0, r, 0))
+        phi, r = jnp.where(c > 0, phi, 0), jnp.where(c > 0, r, 0)
+        return phi.T @ (c * (block.y @ weights)[:, None] * r)
 
     return over_blocks(of_block, records, readout.shape)

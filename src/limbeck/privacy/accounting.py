@@ -16,6 +16,9 @@ from limbeck.errors import UserError
 from limbeck.privacy.budget import Adjacency, Budget, Measurement
 from limbeck.privacy.ledger import Entry, Ledger
 
+# Below it the accountant's own error, which is on the safe side, asks for ever more noise.
+LEAST_DELTA = 1e-12
+
 ACCOUNTANT = "dp-accounting, privacy loss distributions"
 
 _RELATIONS = {
@@ -62,6 +65,11 @@ def calibrate(measurements: Sequence[Measurement], budget: Budget) -> tuple[Entr
     **Guarantee.** The composed events are (ε, δ)-DP by the accountant's own bound, whatever the
     shares are.
     """
+    if budget.delta < LEAST_DELTA:
+        raise UserError(
+            f"delta below {LEAST_DELTA:g} is finer than the accountant resolves; 1e-9 is small "
+            "enough for any number of records"
+        )
     total_share = sum(m.share for m in measurements)
 
     def entries(noise: float) -> tuple[Entry, ...]:

@@ -98,7 +98,7 @@ def histograms(positions: np.ndarray, bins: int) -> Bounded:
     >>> histograms(np.array([[0], [2], [2]]), 3).value.tolist()
     [[1.0, 0.0, 2.0]]
     """
-    inside = np.clip(np.asarray(positions, np.int64), 0, bins - 1)
+    inside = np.clip(np.nan_to_num(positions), 0, bins - 1).astype(np.int64)
     counts = [np.bincount(column, minlength=bins) for column in inside.T]
     value = np.asarray(counts, np.float64).reshape(inside.shape[1], bins)
     return Bounded(value, math.sqrt(inside.shape[1]), 1.0, _MADE_HERE)
