@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 from scipy.special import ndtr
 
 from limbeck.data.schema import Schema
@@ -40,6 +41,7 @@ STALLED = 0.02
 STEPS_A_ROUND = 100
 # Rows made up to compare readouts of tables by, and the weight of all directions alike.
 MADE_UP = 1000
+STARTS = 6
 EVENLY = 0.1
 
 
@@ -55,7 +57,7 @@ class Search:
         self._canvas = Canvas.bare(inputs.dimension, len(self._classes))
         edges = np.asarray(inputs.from_support(np.array([0.0, 1.0])), np.float32)
         self._low, self._high = map(float, edges if settings.box else (-np.inf, np.inf))
-        self._probes = np.eye(phi.size)
+        self._probes: Floats | None = None
         self.residual = math.inf
 
     def run(
@@ -63,11 +65,13 @@ class Search:
     ) -> tuple[NDArray[np.float32], Floats]:
         """Points and centred labels.
 
-        Adam starts again, with its rate, until a round brings little more.
+        For pictures Adam starts again, with its rate, until a round brings little more.
         """
         rounds = self._settings.rounds
         progress("distil", 0, rounds)
-        found = self._pictures(entropy) if self._schema.is_image else self._rows(entropy)
+        if not self._schema.is_image:
+            return self._best_rows(entropy, progress)
+        found = self._pictures(entropy)
         best, least = found, math.inf
         for done in range(rounds):
             progress("distil", done, rounds)
@@ -82,6 +86,20 @@ class Search:
         self.residual = least
         return best, np.asarray(self._at(best).labels)
 
+    def _best_rows(
+        self, entropy: Entropy, progress: Progress
+    ) -> tuple[NDArray[np.float32], Floats]:
+        """Of several starts, the rows that come nearest."""
+        best, self.residual = np.zeros((0, 0), np.float32), math.inf
+        for done in range(STARTS):
+            progress("distil", done, STARTS)
+            found = self._downhill(self._rows(entropy))
+            residual = float(self._at(found).residual)
+            if not done or residual < self.residual:
+                best, self.residual = found, residual
+        progress("distil", STARTS, STARTS)
+        return best, np.asarray(self._at(best).labels)
+
     def _pictures(self, entropy: Entropy) -> NDArray[np.float32]:
         """From noise, each to where the readout of its class is largest."""
         shape = len(self._classes), self._inputs.dimension
@@ -91,14 +109,14 @@ class Search:
     def _rows(self, entropy: Entropy) -> NDArray[np.float32]:
         """Of made-up rows, one after the other the one that brings the readout nearest.
 
-        Values are drawn evenly from the declared ones, and numbers from the knots. From then on
-        the readout is compared by what it says of these rows.
+        Values are drawn evenly from the declared ones, and numbers evenly between knots. The first
+        of such rows are those by which readouts are compared from then on.
         """
         rows = self._inputs.from_support(_made_up(self._schema, self._phi, entropy))
         features = features_of(self._phi, rows).astype(np.float64)
-        self._probes = np.concatenate(
-            [features / math.sqrt(len(rows)), math.sqrt(EVENLY / self._phi.size) * self._probes]
-        )
+        if self._probes is None:
+            evenly = math.sqrt(EVENLY / self._phi.size) * np.eye(self._phi.size)
+            self._probes = np.concatenate([features / math.sqrt(len(rows)), evenly])
         scores = features @ self._readout
         of_class = (scores - scores.mean(axis=0)).argmax(axis=1)
         chosen: list[int] = []
@@ -122,9 +140,28 @@ class Search:
             return np.where(outwards, 0, found)
 
         rate = self._settings.learning_rate
-        if isinstance(rate, str):
-            rate = 0.1 if self._schema.is_image else 0.02
         return descend(Descent(steps=STEPS_A_ROUND, learning_rate=rate), start, gradient)
+
+    def _downhill(self, start: NDArray[np.float32]) -> NDArray[np.float32]:
+        """L-BFGS, which never climbs: rows at their best leave little room for Adam's strides."""
+
+        def value_and_gradient(flat: Floats) -> tuple[float, Floats]:
+            support = flat.reshape(start.shape).astype(np.float32)
+            features, pull_back = canvas.linearised(self._phi, self._canvas, support)
+            with jax.enable_x64(True):
+                gradient, match = _slope(*self._problem(features))
+            back = pull_back(np.asarray(gradient)).astype(np.float64)
+            return float(match.residual), back.ravel()
+
+        found = minimize(
+            value_and_gradient,
+            start.astype(np.float64).ravel(),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(self._low, self._high)] * start.size,
+            options={"maxiter": STEPS_A_ROUND * self._settings.rounds},
+        )
+        return self._inside(found.x.reshape(start.shape))
 
     def _of_residual(self, features: NDArray[np.float32]) -> Floats:
         with jax.enable_x64(True):
@@ -137,7 +174,7 @@ class Search:
             return jax.tree.map(np.asarray, _match(*self._problem(features)))
 
     def _problem(self, features: NDArray[np.float32]) -> tuple[Any, ...]:
-        probes = None if self._schema.is_image else jnp.asarray(self._probes)
+        probes = None if self._probes is None else jnp.asarray(self._probes)
         wide = jnp.asarray(features, jnp.float64)
         return wide, jnp.asarray(self._readout), probes, self._hard, self._settings.regularisation
 
@@ -169,9 +206,11 @@ def _made_up(schema: Schema, phi: FeatureMap, entropy: Entropy) -> NDArray[np.fl
     for column, share in zip(schema.columns, even.T, strict=True):
         if column.kind == "categorical":
             rows[np.arange(MADE_UP), start + (share * column.width).astype(np.intp)] = 1
+        elif start in knots:
+            places = np.linspace(0, 1, len(knots[start]))
+            rows[:, start] = np.interp(share, places, knots[start])
         else:
-            values = np.array(knots.get(start, (0.0, 1.0)))
-            rows[:, start] = values[(share * len(values)).astype(np.intp)]
+            rows[:, start] = share > 0.5
         start += column.width
     return rows
 
@@ -227,7 +266,12 @@ def _match(
     return Match(residual, m @ alpha if hard is None else hard)
 
 
-_slope = jax.jit(jax.grad(lambda *problem: _match(*problem), has_aux=True))
+def _residual(*problem: Any) -> tuple[Float[Array, ""], Match]:
+    match = _match(*problem)
+    return match.residual, match
+
+
+_slope = jax.jit(jax.grad(_residual, has_aux=True))
 
 
 @jax.jit

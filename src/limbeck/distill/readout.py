@@ -76,8 +76,8 @@ class Readout:
     momentum, averaged : of these steps; the readout is the mean after so many of the last ones.
     rate : of these steps, per mean clipped gradient; "auto" is `readout_rate`.
     count_share, histogram_share : of the noise budget, relative to that of the gradients.
-    learning_rate, rounds : of the points: Adam's rate ("auto" is 0.1 for pictures and 0.02 for
-        tables, whose knots are near each other), and how often it may start again.
+    learning_rate, rounds : of points that are pictures: Adam's rate, and how often it may start
+        again; a round is 100 steps, for tables of L-BFGS.
     regularisation : λ, relative to the mean of the kernel's diagonal.
     start_scale : the standard deviation of the noise that the points start from.
     labels : "soft" for what the readout says of a point; "hard" for its class alone.
@@ -99,7 +99,7 @@ class Readout:
     rate: float | Literal["auto"] = "auto"
     count_share: float = 0.01
     histogram_share: float = 0.05
-    learning_rate: float | Literal["auto"] = "auto"
+    learning_rate: float = 0.1
     rounds: int = 6
     regularisation: float = 1e-3
     start_scale: float = 0.3
