@@ -91,13 +91,14 @@ class Search:
     ) -> tuple[NDArray[np.float32], Floats]:
         """Of several starts, the rows that come nearest."""
         best, self.residual = np.zeros((0, 0), np.float32), math.inf
-        for done in range(STARTS):
-            progress("distil", done, STARTS)
+        starts = STARTS if isinstance(self._phi, Bins) else 1
+        for done in range(starts):
+            progress("distil", done, starts)
             found = self._downhill(self._rows(entropy))
             residual = float(self._at(found).residual)
             if not done or residual < self.residual:
                 best, self.residual = found, residual
-        progress("distil", STARTS, STARTS)
+        progress("distil", starts, starts)
         return best, np.asarray(self._at(best).labels)
 
     def _pictures(self, entropy: Entropy) -> NDArray[np.float32]:
@@ -114,7 +115,7 @@ class Search:
         """
         rows = self._inputs.from_support(_made_up(self._schema, self._phi, entropy))
         features = features_of(self._phi, rows).astype(np.float64)
-        if self._probes is None:
+        if self._probes is None and isinstance(self._phi, Bins):  # others have too many features
             evenly = math.sqrt(EVENLY / self._phi.size) * np.eye(self._phi.size)
             self._probes = np.concatenate([features / math.sqrt(len(rows)), evenly])
         scores = features @ self._readout
