@@ -12,11 +12,13 @@ import limbeck
 from limbeck.data.column import Column
 from limbeck.data.schema import Schema
 from limbeck.data.source import open_source
+from limbeck.distill import matching
 from limbeck.distill.matching import Search, _made_up, _match
 from limbeck.distill.readout import GATHERED_NOISE, Readout, knots_per_number, readout_rate
 from limbeck.evaluate import krr
 from limbeck.features import ridge
 from limbeck.features.base import features_of
+from limbeck.features.bins import Bins
 from limbeck.features.inputs import ImageInputs, inputs_of
 from limbeck.features.kernels import for_schema
 from limbeck.features.scattering import Scattering
@@ -114,6 +116,19 @@ def test_the_match_is_kernel_ridge_regression_on_those_labels():
             seen = (lambda w: w) if probes is None else (lambda w, p=probes: p @ w)
             missing = jnp.sum(seen(readout - found) ** 2) / jnp.sum(seen(jnp.asarray(readout)) ** 2)
             assert float(missing) == pytest.approx(float(residual), rel=1e-6)
+
+
+def test_rows_reach_knots_that_lie_close_together(monkeypatch):
+    """As those of a column do that is zero for most people, and large for a few."""
+    monkeypatch.setattr(matching, "STARTS", 1)
+    knots = tuple(tuple(np.cumsum([0, *[gap] * 6, 1 - 6 * gap])) for gap in (1e-4, 1e-4, 0.1, 0.1))
+    phi = Bins(dimension=4, numbers=(0, 1, 2, 3), knots=knots)
+    columns = tuple(Column(name, "numeric", minimum=0, maximum=1) for name in "abcd")
+    schema = Schema(classes=(0, 1), columns=columns)
+    readout = np.random.default_rng(2).normal(size=(phi.size, 1)) * [1.0, -1.0]
+    search = Search(Readout(per_class=5), phi, inputs_of(schema), schema, readout)
+    search.run(entropy(2))
+    assert search.residual < 0.02
 
 
 def test_hard_labels_are_the_classes_alone():

@@ -81,3 +81,24 @@ def test_noise_alone_gives_even_knots():
     noise = 30 * np.random.default_rng(0).normal(size=256)
     assert noise.max() > 90
     assert knots_of(noise, 30.0, 1000, 5) == even_knots(5)
+
+
+UNEVEN = Bins(dimension=2, numbers=(0,), knots=((0.0, 0.001, 0.6, 1.0),))
+
+
+def test_places_lead_to_rows_and_back():
+    places = np.array([[0.0, 0.3], [0.5, -1.0], [1.0, 7.0], [2.25, 0.0], [3.0, 1.0]])
+    rows, _ = UNEVEN.from_places(places)
+    np.testing.assert_allclose((rows[:, 0] + 1) / 2, [0, 0.0005, 0.001, 0.7, 1], atol=1e-12)
+    np.testing.assert_array_equal(rows[:, 1], places[:, 1])
+    np.testing.assert_allclose(UNEVEN.to_places(rows), places, atol=1e-9)
+
+
+def test_slopes_are_those_of_the_rows_by_their_places():
+    places, step = np.array([[0.5, 0.3], [1.25, 0.0], [2.75, 1.0]]), 1e-6
+    _, slopes = UNEVEN.from_places(places)
+    for column in range(2):
+        there = places.copy()
+        there[:, column] += step
+        moved = UNEVEN.from_places(there)[0] - UNEVEN.from_places(places)[0]
+        np.testing.assert_allclose(moved[:, column] / step, slopes[:, column], rtol=1e-6)

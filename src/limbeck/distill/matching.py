@@ -42,6 +42,8 @@ STEPS_A_ROUND = 100
 # Rows made up to compare readouts of tables by, and the weight of all directions alike.
 MADE_UP = 1000
 STARTS = 6
+# A residual that is near enough not to start again.
+NEAR = 0.01
 EVENLY = 0.1
 
 
@@ -89,7 +91,7 @@ class Search:
     def _best_rows(
         self, entropy: Entropy, progress: Progress
     ) -> tuple[NDArray[np.float32], Floats]:
-        """Of several starts, the rows that come nearest."""
+        """Of several starts, the rows that come nearest; the first that come near enough."""
         best, self.residual = np.zeros((0, 0), np.float32), math.inf
         starts = STARTS if isinstance(self._phi, Bins) else 1
         for done in range(starts):
@@ -98,6 +100,8 @@ class Search:
             residual = float(self._at(found).residual)
             if not done or residual < self.residual:
                 best, self.residual = found, residual
+            if residual < NEAR:
+                break
         progress("distil", starts, starts)
         return best, np.asarray(self._at(best).labels)
 
@@ -144,25 +148,34 @@ class Search:
         return descend(Descent(steps=STEPS_A_ROUND, learning_rate=rate), start, gradient)
 
     def _downhill(self, start: NDArray[np.float32]) -> NDArray[np.float32]:
-        """L-BFGS, which never climbs: rows at their best leave little room for Adam's strides."""
+        """L-BFGS, which never climbs: rows at their best leave little room for Adam's strides.
+
+        Numbers move by their place among the knots.
+        """
+        phi = self._phi if isinstance(self._phi, Bins) else Bins(dimension=0, numbers=(), knots=())
+        low, high = np.full(start.shape, self._low), np.full(start.shape, self._high)
+        for column, knots in zip(phi.numbers, phi.knots, strict=True):
+            low[:, column], high[:, column] = 0, len(knots) - 1
 
         def value_and_gradient(flat: Floats) -> tuple[float, Floats]:
-            support = flat.reshape(start.shape).astype(np.float32)
-            features, pull_back = canvas.linearised(self._phi, self._canvas, support)
+            support, slopes = phi.from_places(flat.reshape(start.shape))
+            features, pull_back = canvas.linearised(
+                self._phi, self._canvas, support.astype(np.float32)
+            )
             with jax.enable_x64(True):
                 gradient, match = _slope(*self._problem(features))
-            back = pull_back(np.asarray(gradient)).astype(np.float64)
+            back = pull_back(np.asarray(gradient)) * slopes
             return float(match.residual), back.ravel()
 
         found = minimize(
             value_and_gradient,
-            start.astype(np.float64).ravel(),
+            phi.to_places(start).ravel(),
             jac=True,
             method="L-BFGS-B",
-            bounds=[(self._low, self._high)] * start.size,
+            bounds=np.stack([low.ravel(), high.ravel()], axis=1),
             options={"maxiter": STEPS_A_ROUND * self._settings.rounds},
         )
-        return self._inside(found.x.reshape(start.shape))
+        return self._inside(phi.from_places(found.x.reshape(start.shape))[0])
 
     def _of_residual(self, features: NDArray[np.float32]) -> Floats:
         with jax.enable_x64(True):

@@ -57,6 +57,27 @@ class Bins(FeatureMap):
             parts.append(_hats(values[:, numbers], knots).reshape(len(x), -1))
         return unit_norm(jnp.concatenate(parts, axis=1))
 
+    def to_places(self, x: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Rows with each number by its place among its knots: 1.5 is halfway from knot 1 to 2.
+
+        Knots may be a thousandth apart or a half; places move the features alike everywhere.
+        """
+        places = np.array(x, np.float64)
+        for column, knots in zip(self.numbers, self.knots, strict=True):
+            places[:, column] = np.interp((places[:, column] + 1) / 2, knots, np.arange(len(knots)))
+        return places
+
+    def from_places(
+        self, places: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The rows at these places, and the slope of each coordinate with respect to its place."""
+        x, slopes = places.copy(), np.ones_like(places)
+        for column, knots in zip(self.numbers, self.knots, strict=True):
+            at, gaps = places[:, column], np.diff(knots)
+            x[:, column] = 2 * np.interp(at, np.arange(len(knots)), knots) - 1
+            slopes[:, column] = 2 * gaps[np.clip(at.astype(np.intp), 0, len(gaps) - 1)]
+        return x, slopes
+
 
 def _hats(values: Float[Array, "n k"], knots: Float[Array, "k t"]) -> Float[Array, "n k t"]:
     """Weights of linear interpolation; beyond the first and last knot all on that knot."""
