@@ -18,6 +18,7 @@ from remember import remember
 import limbeck
 from limbeck.data.source import open_source
 from limbeck.evaluate import krr
+from limbeck.evaluate.task import Task
 from limbeck.measure import exact, records
 
 RESULTS = Path(__file__).parent / "results" / "dp_kip_scatter_tables.json"
@@ -86,7 +87,7 @@ def run(name, epsilon, settings, seed):
         budget = limbeck.Budget(epsilon=float(epsilon), delta=1e-5)
         bundle = limbeck.DPKIP(**settings).fit(limbeck.open(name), budget, seed=seed)
     seconds = time.monotonic() - start
-    scores = krr.evaluate(bundle, open_source(name, split="test"))
+    scores = krr.evaluate(Task(bundle, open_source(name, split="test")))
     accuracy = 100 * next(score.value for score in scores if score.metric == "accuracy")
     return {"accuracy": round(accuracy, 2), "seconds": round(seconds, 1)}
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import limbeck
 from limbeck.data.source import open_source
 from limbeck.evaluate import krr
+from limbeck.evaluate.task import Task
 
 # (set, points a class, ε): the paper's accuracy in percent.
 PAPER = {
@@ -35,7 +36,7 @@ def run(name, per_class, epsilon, seed):
     budget = limbeck.Budget(epsilon=float(epsilon), delta=1e-5)
     bundle = limbeck.DPKIP(per_class=per_class).fit(limbeck.open(name), budget, seed=seed)
     seconds = time.monotonic() - start
-    scores = krr.evaluate(bundle, open_source(name, split="test"))
+    scores = krr.evaluate(Task(bundle, open_source(name, split="test")))
     accuracy = 100 * next(score.value for score in scores if score.metric == "accuracy")
     return {
         "set": name,

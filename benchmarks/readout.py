@@ -25,6 +25,7 @@ from limbeck.distill import krr as ridge
 from limbeck.distill import matching
 from limbeck.distill import readout as method
 from limbeck.evaluate import krr
+from limbeck.evaluate.task import Task
 from limbeck.features.base import features_of
 from limbeck.measure import readout as measured
 
@@ -83,7 +84,7 @@ def run(name, per_class, epsilon, rows, seed):
     budget = limbeck.Budget(epsilon=float(epsilon), delta=1e-5)
     bundle = limbeck.Readout(per_class=per_class).fit(private, budget, seed=seed)
     seconds = time.monotonic() - start
-    scores = krr.evaluate(bundle, open_source(name, split="test"))
+    scores = krr.evaluate(Task(bundle, open_source(name, split="test")))
     found = {score.metric: round(100 * score.value, 2) for score in scores}
     return {**found, "residual": round(LAST.residual, 4), "seconds": round(seconds, 1)}
 

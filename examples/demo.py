@@ -3,11 +3,12 @@
 import limbeck as lb
 from limbeck.data.source import open_source
 from limbeck.evaluate import krr
+from limbeck.evaluate.task import Task
 
 budget = lb.Budget(epsilon=1.0, delta=1e-5)
 bundle = lb.Readout(per_class=5).fit(lb.open("digits"), budget)
 folder = bundle.save("demo-release", overwrite=True)
-accuracy = krr.evaluate(bundle, open_source("digits", split="test"))[0].value
+accuracy = krr.evaluate(Task(bundle, open_source("digits", split="test")))[0].value
 
 print(f"Distilled   scikit-learn's digits into {len(bundle.points)} points by {bundle.method}.")
 print(

@@ -1,5 +1,7 @@
 """`limbeck evaluate`: scores on real records, which stay out of the bundle."""
 
+import json
+
 import pandas as pd
 import pytest
 from command_line import assert_refused, contents, patients, run
@@ -14,13 +16,12 @@ def test_scores_are_flat_records_and_the_bundle_stays_as_it_was(release, here):
     assert (ran.code, ran.err, ran.out.count("\n")) == (0, "", 1)
     assert ran.json.keys() == {"bundle", "on", "scores"}
     assert (ran.json["bundle"], ran.json["on"]) == (str(release.folder), "test.csv")
-    assert [(score["evaluator"], score["metric"]) for score in ran.json["scores"]] == [
-        ("krr", "accuracy"),
-        ("krr", "balanced_accuracy"),
-        ("krr", "roc_auc"),
-    ]
+    metrics = ["accuracy", "balanced_accuracy", "f1_macro", "f1_weighted"]
+    metrics += ["roc_auc", "average_precision"]
+    expected = [(name, metric) for name in ("krr", "majority") for metric in metrics]
+    assert [(score["evaluator"], score["metric"]) for score in ran.json["scores"]] == expected
     for score in ran.json["scores"]:
-        assert score.keys() == {"evaluator", "metric", "value"}
+        assert score.keys() == {"evaluator", "metric", "value", "trained_on", "records"}
         assert 0 <= score["value"] <= 1
     assert contents(release.folder) == before
 
@@ -28,8 +29,29 @@ def test_scores_are_flat_records_and_the_bundle_stays_as_it_was(release, here):
 def test_the_table_says_that_scores_are_not_private(release, limbeck_here):
     ran = limbeck_here("evaluate", release.folder, "--on", "patients.csv")
     assert (ran.code, ran.err) == (0, "")
-    assert "balanced_accuracy" in ran.out
+    assert "ROC-AUC" in ran.out
+    assert "--real FILE" in ran.out
     assert "not private" in ran.out.splitlines()[-1]
+
+
+def test_real_records_and_several_models_stand_beside(release, limbeck_here, here):
+    patients(100, seed=1).to_csv(here / "test.csv", index=False)
+    asked = ("--real", "patients.csv", "--with", "krr,logreg,similarity", "--save", "scores.json")
+    ran = limbeck_here("evaluate", release.folder, "--on", "test.csv", *asked)
+    assert (ran.code, ran.err) == (0, "")
+    assert "--real FILE" not in ran.out
+    saved = json.loads((here / "scores.json").read_text())["scores"]
+    found = {(score["evaluator"], score["trained_on"]) for score in saved}
+    both = {(name, on) for name in ("krr", "logreg", "similarity") for on in ("release", "real")}
+    assert found == both | {("majority", "majority")}
+    assert all(len(line) <= 80 for line in ran.out.splitlines())
+
+
+def test_scores_are_not_saved_into_the_bundle(release, limbeck_here):
+    inside = release.folder / "scores.json"
+    ran = limbeck_here("evaluate", release.folder, "--on", "patients.csv", "--save", inside)
+    assert_refused(ran, "inside the bundle")
+    assert not inside.exists()
 
 
 def test_accuracy_counts_the_right_answers(release, limbeck_here, here):

@@ -12,13 +12,14 @@ from limbeck.data.source import open_source
 from limbeck.distill.kip import Descent, descend, regression_for, sampling_probability
 from limbeck.distill.krr import KernelRidge
 from limbeck.evaluate import krr
+from limbeck.evaluate.task import Task
 from limbeck.features.fc_ntk import FCNTK
 from limbeck.features.inputs import ImageInputs, TableInputs
 from limbeck.privacy.budget import Budget
 
 
 def accuracy(bundle):
-    scores = krr.evaluate(bundle, open_source("digits", split="test"))
+    scores = krr.evaluate(Task(bundle, open_source("digits", split="test")))
     return next(score.value for score in scores if score.metric == "accuracy")
 
 

@@ -16,6 +16,7 @@ from limbeck.distill import matching
 from limbeck.distill.matching import Search, _made_up, _match
 from limbeck.distill.readout import GATHERED_NOISE, Readout, knots_per_number, readout_rate
 from limbeck.evaluate import krr
+from limbeck.evaluate.task import Task
 from limbeck.features import ridge
 from limbeck.features.base import features_of
 from limbeck.features.bins import Bins
@@ -29,7 +30,7 @@ DIGITS = open_source("digits").schema
 
 
 def score(bundle, metric="accuracy", test=None):
-    scores = krr.evaluate(bundle, test or open_source("digits", split="test"))
+    scores = krr.evaluate(Task(bundle, test or open_source("digits", split="test")))
     return next(score.value for score in scores if score.metric == metric)
 
 

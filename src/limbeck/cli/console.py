@@ -20,6 +20,8 @@ STAGES = {
     "calibrate": "Calibrating the noise",
     "distil": "Distilling",
     "score": "Scoring",
+    "real": "Comparing with real records",
+    "train": "Training models",
     "write": "Writing",
 }
 

@@ -1,31 +1,72 @@
-"""Kernel ridge regression on the points, tested on real records."""
+"""Kernel ridge regression on the points, tested on real records: what the points were made for."""
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import roc_auc_score
 
-from limbeck.bundle import Bundle
-from limbeck.data.source import Source
+from limbeck.distill.krr import KernelRidge
+from limbeck.evaluate.metrics import of_scores
 from limbeck.evaluate.records import Score
-from limbeck.progress import Progress, silent
+from limbeck.evaluate.task import Rows, Task
+from limbeck.features.base import FeatureMap, features_of
+
+# Real records go through their features, if these are so few; else so many of them are points.
+MOST_FEATURES = 4096
+MOST_POINTS = 2000
+PIECE = 4096
 
 
-def evaluate(bundle: Bundle, test: Source, progress: Progress = silent) -> list[Score]:
-    """Accuracy, balanced accuracy and, for two classes, the area under the ROC curve."""
-    ridge = bundle.classifier().ridge
+def evaluate(task: Task) -> list[Score]:
+    """The scores of the points, and those of real records with the same kernel."""
+    ridge = task.bundle.classifier().ridge
     scores, labels, done = [], [], 0
-    for x, y in test.batches():
-        progress("score", done, 0)
+    for x, y in task.test.batches():
+        task.progress("score", done, 0)
         scores.append(ridge.scores(x))
         labels.append(y)
         done += len(y)
-    return _metrics(np.concatenate(scores), np.concatenate(labels))
+    tested = np.concatenate(labels)
+    found = of_scores("krr", np.concatenate(scores), tested, records=len(task.bundle.points))
+    if task.real_rows is not None:
+        found += _real(task, ridge, task.real_rows)
+    return found
 
 
-def _metrics(scores: NDArray[np.floating], labels: NDArray[np.integer]) -> list[Score]:
-    right = scores.argmax(axis=1) == labels
-    recalls = [np.mean(right[labels == label]) for label in np.unique(labels)]
-    found = {"accuracy": float(np.mean(right)), "balanced_accuracy": float(np.mean(recalls))}
-    if scores.shape[1] == 2 and len(np.unique(labels)) == 2:
-        found["roc_auc"] = float(roc_auc_score(labels, scores[:, 1] - scores[:, 0]))
-    return [Score("krr", metric, value) for metric, value in found.items()]
+def _real(task: Task, ridge: KernelRidge, real: Rows) -> list[Score]:
+    """Ridge regression on the features of real records, or on the kernel of some of them."""
+    labels = np.eye(task.classes)[real.y] - 1 / task.classes
+    if isinstance(ridge.kernel, FeatureMap) and ridge.kernel.size <= MOST_FEATURES:
+        readout = _readout(task, ridge, real.x, labels)
+        scores = np.concatenate(
+            [_features(ridge, x) @ readout for x in _pieces(task.test_rows.x)], axis=0
+        )
+        return of_scores("krr", scores, task.test_rows.y, "real", len(real.y))
+    chosen = np.random.default_rng(task.seed).permutation(len(real.y))[:MOST_POINTS]
+    points = ridge.inputs.to_support(ridge.inputs.from_records(real.x[chosen]))
+    regularisation = task.bundle.regularisation
+    same = KernelRidge(ridge.kernel, ridge.inputs, points, labels[chosen], regularisation)
+    return of_scores("krr", same.scores(task.test_rows.x), task.test_rows.y, "real", len(chosen))
+
+
+def _readout(
+    task: Task, ridge: KernelRidge, x: NDArray[np.float32], y: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """(ΦᵀΦ + λ tr(ΦᵀΦ)/n · I)⁻¹ ΦᵀY: the ridge of the kernel matrix of all these records."""
+    phi = ridge.kernel
+    assert isinstance(phi, FeatureMap)
+    second, first = np.zeros((phi.size, phi.size)), np.zeros((phi.size, y.shape[1]))
+    for start in range(0, len(x), PIECE):
+        task.progress("real", start, len(x))
+        features = _features(ridge, x[start : start + PIECE])
+        second += features.T @ features
+        first += features.T @ y[start : start + PIECE]
+    shift = task.bundle.regularisation * np.trace(second) / len(x)
+    return np.linalg.solve(second + shift * np.eye(phi.size), first)
+
+
+def _features(ridge: KernelRidge, x: NDArray[np.floating]) -> NDArray[np.float32]:
+    assert isinstance(ridge.kernel, FeatureMap)
+    return features_of(ridge.kernel, np.asarray(ridge.inputs.from_records(x), np.float32))
+
+
+def _pieces(x: NDArray[np.float32]) -> list[NDArray[np.float32]]:
+    return [x[start : start + PIECE] for start in range(0, len(x), PIECE)]
