@@ -1,5 +1,6 @@
 """The lines that the page offers to copy do what they say."""
 
+import dataclasses
 import re
 
 import numpy as np
@@ -54,6 +55,15 @@ def test_scikit_learn_fits_and_predicts_classes(saved):
         assert (
             len(model.predict(saved.to_frame()[["age", "dose", "visits", "smoker", "ward"]])) == 12
         )
+
+
+@pytest.mark.parametrize("label", ['it\'s "ill"', "back\\slash", "two\nlines", "{braces}", "é"])
+@pytest.mark.parametrize("schema", [TABLE, PICTURES], ids=["table", "pictures"])
+def test_any_label_is_found(schema, label, tmp_path, monkeypatch):
+    made = release(dataclasses.replace(schema, label=label), 12)
+    monkeypatch.chdir(made.save(tmp_path / "out"))
+    assert run(made, "pandas")["frame"][label].tolist() == made.y.tolist()
+    assert len(run(made, "scikit-learn")["model"].classes_) == len(schema.classes)
 
 
 @pytest.mark.parametrize("library", ["PyTorch", "Hugging Face"])

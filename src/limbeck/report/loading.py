@@ -1,5 +1,6 @@
 """Lines that load a bundle, to be copied; they run in the folder of the release."""
 
+import json
 from dataclasses import dataclass
 
 from limbeck.data.schema import Schema
@@ -40,7 +41,7 @@ def _images(schema: Schema) -> tuple[str, ...]:
     )
     return (
         LIMBECK.format(rows=f"images of whole numbers 0 to 255, [n, {tail}]"),
-        IMAGES_PANDAS.format(label=schema.label),
+        IMAGES_PANDAS.format(label=_quoted(schema.label)),
         IMAGES_SKLEARN.format(tail=tail),
         IMAGES_TORCH.format(first=f"{first}{height}, {width}]"),
         IMAGES_DATASETS,
@@ -52,10 +53,15 @@ def _table(schema: Schema) -> tuple[str, ...]:
     return (
         LIMBECK.format(rows="a data frame with the columns of the schema"),
         TABLE_PANDAS,
-        TABLE_SKLEARN.format(columns=columns, label=schema.label),
+        TABLE_SKLEARN.format(columns=columns, label=_quoted(schema.label)),
         TABLE_TORCH,
         TABLE_DATASETS,
     )
+
+
+def _quoted(text: str) -> str:
+    """A Python literal, in the quotes of the other lines."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 LIMBECK = """
@@ -86,7 +92,7 @@ columns = make_column_transformer(
     (OneHotEncoder(handle_unknown="ignore"), make_column_selector(dtype_exclude="number")),
 )
 model = make_pipeline(columns, LogisticRegression())
-model.fit(frame.iloc[:, :{columns}], frame[{label!r}])
+model.fit(frame.iloc[:, :{columns}], frame[{label}])
 """
 
 TABLE_TORCH = """
@@ -94,7 +100,7 @@ import numpy as np
 import torch
 
 data = np.load("data.npz")
-x = torch.from_numpy(data["x"])  # encoded rows: numbers from 0 to 1, categories one-hot
+x = torch.from_numpy(data["x"])  # encoded rows: numbers scaled by their bounds, categories one-hot
 weights = torch.from_numpy(data["y_soft"])  # one a class, as CrossEntropyLoss takes them
 loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, weights), batch_size=32)
 """
@@ -111,7 +117,7 @@ import pandas as pd
 
 data = np.load("data.npz")
 frame = pd.DataFrame(data["x"].reshape(len(data["x"]), -1))  # a column a pixel
-frame[{label!r}] = data["y"]
+frame[{label}] = data["y"]
 """
 
 IMAGES_SKLEARN = """

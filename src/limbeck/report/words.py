@@ -37,7 +37,7 @@ def meaning(bundle: Bundle) -> str:
         f"In plain words: {_CHANGES[bundle.budget.adjacency]}, and the chance of any outcome of "
         f"this release grows by a factor of at most {factor}, plus "
         f"{np.format_float_positional(float(card.rounded_up(bundle.budget.delta)))}. Whatever else "
-        "somebody knows, this is how little the release can tell them about a single record."
+        "somebody knows, this bounds what the release can tell them about a single record."
     )
 
 
