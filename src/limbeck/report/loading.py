@@ -35,25 +35,23 @@ LIBRARIES = (
 
 def _images(schema: Schema) -> tuple[str, ...]:
     height, width, channels = schema.image_shape
-    tail = f"{height}, {width}" if channels == 1 else f"{height}, {width}, {channels}"
-    first = (
-        "[:, None] / 255  # [n, 1, " if channels == 1 else ".permute(0, 3, 1, 2) / 255  # [n, 3, "
-    )
+    grey = channels == 1
+    shape = f"[n, {height}, {width}]" if grey else f"[n, {height}, {width}, {channels}]"
+    first = "[:, None]" if grey else ".permute(0, 3, 1, 2)"  # PyTorch has the channels first
     return (
-        LIMBECK.format(rows=f"images of whole numbers 0 to 255, [n, {tail}]"),
+        LIMBECK.format(rows=f"images of whole numbers 0 to 255, {shape}"),
         IMAGES_PANDAS.format(label=_quoted(schema.label)),
-        IMAGES_SKLEARN.format(tail=tail),
-        IMAGES_TORCH.format(first=f"{first}{height}, {width}]"),
+        IMAGES_SKLEARN,
+        IMAGES_TORCH.format(first=first, shape=f"[n, {channels}, {height}, {width}]"),
         IMAGES_DATASETS,
     )
 
 
 def _table(schema: Schema) -> tuple[str, ...]:
-    columns = len(schema.columns)
     return (
         LIMBECK.format(rows="a data frame with the columns of the schema"),
         TABLE_PANDAS,
-        TABLE_SKLEARN.format(columns=columns, label=_quoted(schema.label)),
+        TABLE_SKLEARN.format(columns=len(schema.columns), label=_quoted(schema.label)),
         TABLE_TORCH,
         TABLE_DATASETS,
     )
@@ -134,7 +132,7 @@ import numpy as np
 import torch
 
 data = np.load("data.npz")
-x = torch.from_numpy(data["x"]){first}
+x = torch.from_numpy(data["x"]){first} / 255  # {shape}
 weights = torch.from_numpy(data["y_soft"])  # one a class, as CrossEntropyLoss takes them
 loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, weights), batch_size=32)
 """
