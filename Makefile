@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/installed
 
-.PHONY: demo test lint types unit slow clean
+.PHONY: demo test lint types unit slow browser clean
 
 demo: $(INSTALLED)
 	@$(BIN)/python examples/demo.py
@@ -22,6 +22,9 @@ unit: $(INSTALLED)
 
 slow: $(INSTALLED)
 	$(BIN)/pytest -m slow
+
+browser: $(INSTALLED)
+	$(BIN)/pytest -m browser -n 0
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -24,6 +24,9 @@ RULES = {
     "card": PLAIN | {"privacy.budget", "bundle"},
     "evaluate": PLAIN
     | {"evaluate", "data.source", "features", "distill.krr", "bundle", "progress"},
+    "report": PLAIN
+    | {"report", "bundle", "card", "data.column", "evaluate.records", "privacy.budget"}
+    | {"privacy.ledger"},
     "errors": set(),
     "progress": set(),
 }

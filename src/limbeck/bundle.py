@@ -5,6 +5,7 @@
     data.parquet   tables: the points in the schema's own units and category names
     README.md      a data card in words, the privacy statement first
     preview.png    a picture of the points
+    report.html    all of it as one page, where `limbeck report` was asked for it
 
 Nothing in it was computed from a private row except through a noisy measurement.
 """

@@ -20,10 +20,11 @@ _NEIGHBOURS = {
 
 def statement(bundle: "Bundle") -> str:
     """What is promised, and what stands against it first."""
-    return "\n".join([*_warnings(bundle), _promise(bundle)])
+    return "\n".join([*warnings(bundle), promise(bundle)])
 
 
-def _warnings(bundle: "Bundle") -> list[str]:
+def warnings(bundle: "Bundle") -> list[str]:
+    """What stands against the promise; empty for a release as it should be."""
     lines = []
     if bundle.schema.drafted:
         lines.append(
@@ -44,7 +45,8 @@ def _warnings(bundle: "Bundle") -> list[str]:
     return lines
 
 
-def _promise(bundle: "Bundle") -> str:
+def promise(bundle: "Bundle") -> str:
+    """The guarantee in words that can be quoted, or that there is none."""
     if bundle.budget is None:
         return (
             "NOT PRIVATE. These points were made without noise. They carry no privacy guarantee "
@@ -52,9 +54,10 @@ def _promise(bundle: "Bundle") -> str:
         )
     budget = bundle.budget
     return (
-        f"The {len(bundle.points)} points are (ε = {_up(bundle.epsilon)}, δ = {_up(budget.delta)})-"
-        f"differentially private with respect to {_NEIGHBOURS[budget.adjacency]} of the private "
-        f"data (budget: ε = {budget.epsilon:g}). The whole release, with all its files, is covered."
+        f"The {len(bundle.points)} points are (ε = {rounded_up(bundle.epsilon)}, "
+        f"δ = {rounded_up(budget.delta)})-differentially private with respect to "
+        f"{_NEIGHBOURS[budget.adjacency]} of the private data (budget: "
+        f"ε = {budget.epsilon:g}). The whole release, with all its files, is covered."
         f" Assumed public: {_assumed(bundle)} A record is any that fits the schema, and one "
         "person is assumed to have one record."
     )
@@ -67,7 +70,7 @@ def _assumed(bundle: "Bundle") -> str:
     return "the schema and the settings of the method. The number of rows is protected too."
 
 
-def _up(number: float) -> str:
+def rounded_up(number: float) -> str:
     """Five digits, never rounded down."""
     digits = 4 - math.floor(math.log10(number))
     return f"{math.ceil(number * 10**digits * (1 - 1e-12)) / 10**digits:g}"
@@ -91,6 +94,7 @@ def readme(bundle: "Bundle") -> str:
         statement=statement(bundle),
         method=bundle.method,
         points=len(bundle.points),
+        nobody=", not records of anybody" if bundle.budget else "",
         record=record,
         classes=", ".join(map(str, schema.classes)),
         label=schema.label,
@@ -117,7 +121,7 @@ README = """# Distilled data
 
 ## What it is
 
-{points} points made by `{method}`, not records of anybody. A record is {record}; the label
+{points} points made by `{method}`{nobody}. A record is {record}; the label
 `{label}` has the classes {classes}.
 
 The points are meant to be used together with their kernel (`{kernel}`): kernel ridge regression
@@ -150,7 +154,7 @@ def preview(bundle: "Bundle", path: Path) -> None:
 def _picture_of_images(bundle: "Bundle", path: Path) -> None:
     from PIL import Image
 
-    tiles = _normalised(bundle.x.reshape(len(bundle.points), *bundle.schema.image_shape))
+    tiles = normalised(bundle.x.reshape(len(bundle.points), *bundle.schema.image_shape))
     grid = _grid(tiles, bundle.y_soft.argmax(axis=1))
     grid = grid.repeat(3 // grid.shape[-1], axis=-1)
     zoom = max(1, round(800 / grid.shape[1]))
@@ -181,7 +185,7 @@ def _text(value: object) -> str:
     return str(value).replace("$", r"\$")
 
 
-def _normalised(tiles: NDArray[np.float32]) -> NDArray[np.uint8]:
+def normalised(tiles: NDArray[np.float32]) -> NDArray[np.uint8]:
     """Each tile stretched to the full range, for the eye."""
     low = tiles.min(axis=(1, 2, 3), keepdims=True)
     high = tiles.max(axis=(1, 2, 3), keepdims=True)

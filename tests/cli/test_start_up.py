@@ -6,7 +6,7 @@ import sys
 import pytest
 from command_line import assert_refused
 
-HEAVY = {"jax", "pandas", "matplotlib", "sklearn", "scipy", "pyarrow"}
+HEAVY = {"jax", "pandas", "matplotlib", "sklearn", "scipy", "pyarrow", "jinja2"}
 
 HELP = """
 import sys
@@ -19,7 +19,9 @@ finally:
 """
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["distill", "--help"], ["methods"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["distill", "--help"], ["report", "--help"], ["methods"]]
+)
 def test_help_loads_nothing_heavy(arguments):
     ended = subprocess.run([sys.executable, "-c", HELP, *arguments], capture_output=True, text=True)
     assert ended.returncode == 0

@@ -153,6 +153,7 @@ AGE = '[columns.age]\nkind = "integer"\nminimum = 0\nmaximum = 9\n'
         (LABEL + AGE + "missing = 10\n", r"column 'age': missing must be a value"),
         (LABEL + AGE.replace("integer", "intger"), r"unknown kind 'intger'.*'integer'"),
         (LABEL + AGE.replace("age", "label"), r"label 'label' is also among the columns"),
+        (LABEL + AGE.replace("age", '"label=1"'), r"'label=1' has the name of a label weight"),
         ("[label]\nclasses = [1]\n" + AGE, r"at least two classes"),
         ("[label]\nclasses = [1, 1]\n" + AGE, r"\[label\] classes: 1 is listed twice"),
         ('[label]\nclasses = ["a", " a"]\n' + AGE, r"' a' is listed twice"),

@@ -191,6 +191,7 @@ def distill(
     seconds = sum(progress.seconds.values())
     print(bundle.statement())
     print(f"{len(bundle.points)} points by {method} in {seconds:.0f} s: {output}/")
+    print(f"Look at them with: limbeck report {output}")
     print(f"Score them with: limbeck evaluate {output} --on {_test_split(source)}")
 
 

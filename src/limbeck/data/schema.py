@@ -77,6 +77,8 @@ class Schema:
         names = [column.name for column in self.columns]
         if self.label in names:
             raise UserError(f"the label {self.label!r} is also among the columns: remove one")
+        if taken := {f"{self.label}={value}" for value in self.classes} & set(names):
+            raise UserError(f"column {min(taken)!r} has the name of a label weight: rename it")
         if repeated := {name for name in names if names.count(name) > 1}:
             raise UserError(f"column {min(repeated)!r} is declared twice")
         if self.public_rows is not None and self.public_rows < 1:
