@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from limbeck.cli import distill, evaluate, methods, report, schema
+from limbeck.cli import distill, evaluate, methods, report, reproduce, schema
 from limbeck.cli.console import Stopped
 from limbeck.errors import UserError
 
@@ -24,6 +24,7 @@ app.command(name="distill")(distill.distill)
 app.command(name="evaluate")(evaluate.evaluate)
 app.command(name="report")(report.report)
 app.add_typer(schema.app, name="schema")
+app.command(name="reproduce")(reproduce.reproduce)
 app.command(name="methods")(methods.methods)
 
 
