@@ -297,7 +297,7 @@ def test_a_damaged_bundle_is_refused_in_one_line(written, tmp_path, what):
 
 
 def test_more_records_are_in_the_units_of_the_schema(tmp_path):
-    more = lb.load(generated(TABLE, 5).save(tmp_path / "out")).sample(RECORDS)
+    more = lb.load(generated(TABLE, 5).save(tmp_path / "out")).sample(RECORDS, seed=0)
     frame = more.to_frame()
     assert len(frame) == len(more.y) == RECORDS
     assert frame["age"].dtype.kind == "i"

@@ -196,7 +196,7 @@ def test_a_generated_picture_has_no_weights_to_tell(browser, written):
     with opened(browser, written["generated-pictures"]) as seen:
         seen.page.get_by_role("button", name="class 3, record 2 of 12").click()
         dialog = seen.page.get_by_role("dialog", name="class 3, record 2 of 12")
-        assert " ".join(dialog.inner_text().split()) == "class 3, record 2 of 12 Close"
+        assert " ".join(dialog.inner_text().split()) == "Class 3, record 2 of 12 Close"
 
 
 def test_a_click_enlarges_and_a_click_beside_or_on_close_closes(browser, written):
