@@ -21,7 +21,9 @@ RULES = {
     "data": PLAIN | {"data"},
     "measure": PLAIN | {"measure", "data.private", "features", "privacy", "progress"},
     "distill": PLAIN | {"distill", "features", "measure", "privacy", "bundle", "progress"},
-    "bundle": PLAIN | {"card", "data.encode", "privacy", "distill.krr", "features"},
+    "generate": PLAIN | {"generate", "features", "measure", "privacy", "bundle", "progress"},
+    "bundle": PLAIN
+    | {"card", "data.encode", "privacy", "distill.krr", "features", "generate.sampling"},
     "card": PLAIN | {"privacy.budget", "bundle"},
     "evaluate": PLAIN
     | {"evaluate", "data.source", "features", "distill.krr", "bundle", "progress"},

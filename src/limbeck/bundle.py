@@ -3,11 +3,13 @@
     release.json   method, settings, budget, every ledger event, schema, versions
     data.npz       the points and their label weights; images in units of pixels
     data.parquet   tables: the points in the schema's own units and category names
+    generator.npz  generated records: the generator, to draw more of them
     README.md      a data card in words, the privacy statement first
     preview.png    a picture of the points
     report.html    all of it as one page, where `limbeck report` was asked for it
 
-Nothing in it was computed from a private row except through a noisy measurement.
+Points are distilled and used with their kernel, or are records that a generator made. Nothing in
+it was computed from a private row except through a noisy measurement.
 """
 
 import dataclasses
@@ -38,14 +40,32 @@ if TYPE_CHECKING:
 FORMAT = 1
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Saved:
+    """A generator as plain data: what `limbeck.generate.sampling` needs to draw records.
+
+    `config` is plain JSON, `arrays` are its weights by name.
+    """
+
+    config: dict[str, Any]
+    arrays: dict[str, NDArray[Any]]
+
+    def __post_init__(self) -> None:
+        for name, array in self.arrays.items():
+            if array.dtype.kind not in "biuf":
+                raise TypeError(f"a generator is made of numbers, and '{name}' is not")
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Bundle:
     """A release, in memory.
 
     Attributes
     ----------
-    points : support points in the units of the encoding, [0, 1] for records.
-    y_soft : one weight a class for each point; they add up to one.
+    points : support points, or generated records, in the units of the encoding, [0, 1] for records.
+    y_soft : one weight a class for each point, adding up to one; generated records have one class.
+    kernel, regularisation : how distilled points are used; None for generated records.
+    generator : what made the records; None for distilled points.
     epsilon : what was spent, by the accountant; infinite where nothing was noised.
     seeded : noise came from a seed, so the bundle is not for release.
     """
@@ -55,12 +75,13 @@ class Bundle:
     schema: Schema
     points: NDArray[np.float32]
     y_soft: NDArray[np.float32]
-    kernel: dict[str, Any]
-    regularisation: float
+    kernel: dict[str, Any] | None
+    regularisation: float | None
     budget: Budget | None
     events: tuple[ledger.Entry, ...]
     epsilon: float
     seeded: bool
+    generator: Saved | None = None
 
     @classmethod
     def distilled(
@@ -82,31 +103,61 @@ class Bundle:
                 "the points went out of bounds; take a smaller --learning-rate, or a larger "
                 "--regularisation"
             )
-        spent = math.inf
-        if budget:
-            spent = accounting.epsilon(ledger.entries, budget.delta, budget.adjacency)
-            if spent > budget.epsilon:
-                raise RuntimeError("the ledger holds more than the budget allows; not released")
         return cls(
-            method=method.name,
-            settings=dataclasses.asdict(method),
             schema=schema,
             points=np.asarray(x, np.float32),
             y_soft=np.asarray(y, np.float32),
             kernel=kernel,
             regularisation=regularisation,
-            budget=budget,
-            events=ledger.entries,
-            epsilon=spent,
             seeded=seeded,
+            **_made_by(method, budget, ledger),
+        )
+
+    @classmethod
+    def generated(
+        cls,
+        *,
+        method: Any,
+        schema: Schema,
+        x: NDArray[np.floating],
+        labels: NDArray[np.integer],
+        generator: Saved,
+        budget: Budget | None,
+        ledger: ledger.Ledger,
+        seeded: bool,
+    ) -> "Bundle":
+        """Records of a generator; what was spent is computed from the ledger.
+
+        `x` are coordinates in [0, 1], of which the nearest records are kept; `labels` are the
+        positions of their classes in the schema.
+        """
+        if not all(np.isfinite(numbers).all() for numbers in (x, *generator.arrays.values())):
+            raise UserError("the generator went out of bounds; take a smaller --learning-rate")
+        return cls(
+            schema=schema,
+            kernel=None,
+            regularisation=None,
+            generator=generator,
+            seeded=seeded,
+            **_records(schema, x, labels),
+            **_made_by(method, budget, ledger),
         )
 
     @property
-    def x(self) -> NDArray[np.float32]:
-        """The points: images in units of pixels, or the encoded rows of a table."""
-        if self.schema.is_image:
-            return np.asarray(encode.decode_images(self.schema, self.points))
-        return self.points
+    def is_generated(self) -> bool:
+        """Whether the points are records of a generator, rather than distilled for a kernel."""
+        return self.generator is not None
+
+    @property
+    def x(self) -> NDArray[np.float32] | NDArray[np.uint8]:
+        """The points: images in units of pixels, or the encoded rows of a table.
+
+        Pixels of generated images are whole numbers 0..255, those of distilled ones are any.
+        """
+        if not self.schema.is_image:
+            return self.points
+        pixels = encode.decode_images(self.schema, self.points)
+        return np.rint(pixels).astype(np.uint8) if self.is_generated else pixels
 
     @property
     def y(self) -> NDArray[Any]:
@@ -114,7 +165,10 @@ class Bundle:
         return np.asarray(encode.decode_labels(self.schema, self.y_soft.argmax(axis=1)))
 
     def to_frame(self) -> "pd.DataFrame":
-        """The points in the schema's own units and names, the label, and a weight a class."""
+        """The points in the schema's own units and names, the label, and a weight a class.
+
+        Generated records have no weights.
+        """
         import pandas as pd
 
         if self.schema.is_image:
@@ -123,13 +177,37 @@ class Bundle:
         else:
             frame = encode.decode_table(self.schema, self.points)
         frame[self.schema.label] = self.y
-        for position, value in enumerate(self.schema.classes):
-            frame[f"{self.schema.label}={value}"] = self.y_soft[:, position]
+        if not self.is_generated:
+            for position, value in enumerate(self.schema.classes):
+                frame[f"{self.schema.label}={value}"] = self.y_soft[:, position]
         return frame
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """`x`, `y` and, of distilled points, `y_soft`, as they stand in data.npz."""
+        arrays = {"x": self.x, "y": _as_text(self.y)}
+        return arrays if self.is_generated else {**arrays, "y_soft": self.y_soft}
 
     def classifier(self) -> "Classifier":
         """Kernel ridge regression on the points."""
         return Classifier(self)
+
+    def sample(self, n: int, seed: int | None = None) -> "Bundle":
+        """The same release with `n` new records of its generator, which cost no privacy.
+
+        With a seed they are the same each time.
+        """
+        if self.generator is None:
+            raise UserError("a distilled set is complete: it has no generator")
+        if n < 1:
+            raise UserError(f"the number of records must be at least 1, not {n}")
+        # Without `unused-ignore`, mypy would complain when that module is there.
+        from limbeck.generate.sampling import (  # type: ignore[import-not-found, unused-ignore]
+            draw,
+        )
+        from limbeck.privacy import noise
+
+        x, labels = draw(self.schema, self.generator, n, noise.entropy(seed))
+        return dataclasses.replace(self, **_records(self.schema, x, labels))
 
     def statement(self) -> str:
         """The privacy statement, in words."""
@@ -152,9 +230,9 @@ class Bundle:
 
     def _write(self, folder: Path) -> None:
         (folder / "release.json").write_text(json.dumps(self._release(), indent=2) + "\n")
-        # Text as such, not as Python objects, which a careful reader refuses to load.
-        y = self.y if self.y.dtype != object else self.y.astype(str)
-        np.savez_compressed(folder / "data.npz", x=self.x, y=y, y_soft=self.y_soft)
+        _write_arrays(folder / "data.npz", self.to_arrays())
+        if self.generator is not None:
+            _write_generator(self.generator, folder / "generator.npz")
         if not self.schema.is_image:
             self.to_frame().to_parquet(folder / "data.parquet", index=False)
         (folder / "README.md").write_text(card.readme(self), encoding="utf-8")
@@ -177,7 +255,7 @@ class Bundle:
                 "events": ledger.to_json(self.events),
                 "seeded": self.seeded,
             },
-            "model": {"kernel": self.kernel, "regularisation": self.regularisation},
+            "model": self._model(),
             "records": len(self.points),
             "schema": self.schema.to_dict(),
             "versions": {
@@ -185,6 +263,11 @@ class Bundle:
                 **{name: importlib.metadata.version(name) for name in VERSIONED},
             },
         }
+
+    def _model(self) -> dict[str, Any]:
+        if self.generator is not None:
+            return {"generator": self.generator.config}
+        return {"kernel": self.kernel, "regularisation": self.regularisation}
 
 
 VERSIONED = ("limbeck", "dp-accounting", "jax", "numpy")
@@ -194,6 +277,11 @@ class Classifier:
     """Predicts the class of new rows: a data frame, or images of whole numbers 0..255."""
 
     def __init__(self, bundle: Bundle) -> None:
+        if bundle.kernel is None or bundle.regularisation is None:
+            raise UserError(
+                "generated records have no classifier of their own: train any model on the "
+                "bundle's x and y"
+            )
         from limbeck.distill.krr import KernelRidge
         from limbeck.features import inputs, kernels
 
@@ -213,6 +301,53 @@ class Classifier:
     def predict(self, rows: "pd.DataFrame | ArrayLike") -> NDArray[Any]:
         """The class of each row."""
         return np.asarray(encode.decode_labels(self._schema, self.scores(rows).argmax(axis=1)))
+
+
+def _made_by(method: Any, budget: Budget | None, spent: ledger.Ledger) -> dict[str, Any]:
+    """What made the points, and what that spent; no bundle exists beyond the budget."""
+    epsilon = math.inf
+    if budget:
+        epsilon = accounting.epsilon(spent.entries, budget.delta, budget.adjacency)
+        if epsilon > budget.epsilon:
+            raise RuntimeError("the ledger holds more than the budget allows; not released")
+    return {
+        "method": method.name,
+        "settings": dataclasses.asdict(method),
+        "budget": budget,
+        "events": spent.entries,
+        "epsilon": epsilon,
+    }
+
+
+def _records(
+    schema: Schema, x: NDArray[np.floating], labels: NDArray[np.integer]
+) -> dict[str, Any]:
+    """Generated coordinates as records that the schema admits, each of one class."""
+    if labels.shape != (len(x),) or not np.isin(labels, np.arange(len(schema.classes))).all():
+        raise ValueError("each record needs the position of one class")
+    return {"points": encode.nearest_records(schema, x), "y_soft": _one_hot(schema, labels)}
+
+
+def _one_hot(schema: Schema, labels: NDArray[np.integer]) -> NDArray[np.float32]:
+    return np.eye(len(schema.classes), dtype=np.float32)[labels]
+
+
+def _as_text(values: NDArray[Any]) -> NDArray[Any]:
+    """Text as such, not as Python objects, which a careful reader refuses to load."""
+    return values.astype(str) if values.dtype == object else values
+
+
+def _write_generator(generator: Saved, path: Path) -> None:
+    """Numbers and text alone: nothing in the file runs when it is read."""
+    weights = {f"{WEIGHTS}{name}": array for name, array in generator.arrays.items()}
+    _write_arrays(path, {"config": np.array(json.dumps(generator.config)), **weights})
+
+
+WEIGHTS = "weights/"
+
+
+def _write_arrays(path: Path, arrays: dict[str, Any]) -> None:
+    np.savez_compressed(path, **arrays)
 
 
 def _put(written: Path, folder: Path, replaced: Path) -> None:
@@ -251,11 +386,13 @@ def load(folder: str | Path) -> Bundle:
     folder = Path(folder)
     try:
         release = json.loads((folder / "release.json").read_text(encoding="utf-8"))
-        with np.load(folder / "data.npz", allow_pickle=False) as data:
-            x, y_soft = data["x"], data["y_soft"]
+        data = _read_arrays(folder / "data.npz")
         if release["format"] != FORMAT:
             raise UserError(f"{folder} was written by another version of Limbeck; make it again")
-        return _read(release, x, y_soft)
+        generator = None
+        if "generator" in release["model"]:
+            generator = _read_generator(release, _read_arrays(folder / "generator.npz"))
+        return _read(release, data, generator)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise UserError(
             f"{folder} is not a bundle: it has no {Path(error.filename).name}; "
@@ -280,10 +417,39 @@ _DAMAGE = (
 )
 
 
-def _read(release: dict[str, Any], x: NDArray[np.float32], y_soft: NDArray[np.float32]) -> Bundle:
+def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    with np.load(path, allow_pickle=False) as arrays:
+        return {name: arrays[name] for name in arrays.files}
+
+
+def _read_generator(release: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Saved:
+    """The inverse of `_write_generator`."""
+    config = json.loads(arrays["config"].item())
+    if config != release["model"]["generator"]:
+        raise ValueError("the generator is not that of the release")
+    weights = {
+        name.removeprefix(WEIGHTS): array
+        for name, array in arrays.items()
+        if name.startswith(WEIGHTS)
+    }
+    return Saved(config, weights)
+
+
+def _read_labels(schema: Schema, y: NDArray[Any]) -> NDArray[np.float32]:
+    """The weights of generated records, from their classes."""
+    classes = _as_text(encode.decode_labels(schema, np.arange(len(schema.classes))))
+    positions = {value: position for position, value in enumerate(classes.tolist())}
+    labels = np.array([positions[value] for value in y.tolist()])
+    return _one_hot(schema, labels)
+
+
+def _read(
+    release: dict[str, Any], data: dict[str, NDArray[Any]], generator: Saved | None
+) -> Bundle:
     """The inverse of `Bundle._write`."""
     schema = Schema.from_dict(release["schema"])
-    points = x.reshape(len(x), schema.width)
+    points: NDArray[np.float32] = data["x"].reshape(len(data["x"]), schema.width)
+    y_soft = data["y_soft"] if generator is None else _read_labels(schema, data["y"])
     if y_soft.shape != (len(points), len(schema.classes)):
         raise ValueError("the points and their weights do not belong together")
     privacy, budget = release["privacy"], release["privacy"]["budget"]
@@ -293,8 +459,9 @@ def _read(release: dict[str, Any], x: NDArray[np.float32], y_soft: NDArray[np.fl
         schema=schema,
         points=points / np.float32(255) if schema.is_image else points,
         y_soft=y_soft,
-        kernel=release["model"]["kernel"],
-        regularisation=release["model"]["regularisation"],
+        kernel=None if generator else release["model"]["kernel"],
+        regularisation=None if generator else release["model"]["regularisation"],
+        generator=generator,
         budget=budget
         and Budget(
             epsilon=budget["epsilon"],

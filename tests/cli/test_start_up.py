@@ -20,7 +20,8 @@ finally:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["distill", "--help"], ["report", "--help"], ["methods"]]
+    "arguments",
+    [["--help"], ["distill", "--help"], ["sample", "--help"], ["report", "--help"], ["methods"]],
 )
 def test_help_loads_nothing_heavy(arguments):
     ended = subprocess.run([sys.executable, "-c", HELP, *arguments], capture_output=True, text=True)

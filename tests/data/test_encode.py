@@ -15,6 +15,7 @@ from limbeck.data.encode import (
     encode_labels,
     encode_rows,
     encode_table,
+    nearest_records,
 )
 from limbeck.data.schema import ImageShape, Schema
 from limbeck.errors import UserError
@@ -100,6 +101,24 @@ def test_whatever_is_decoded_lies_in_the_domain(point):
     frame = decode_table(EVERYTHING, [point]).assign(ill="no")
     again = decode_table(EVERYTHING, encode_table(EVERYTHING, frame)[0]).assign(ill="no")
     pd.testing.assert_frame_equal(again, frame, atol=1e-5)
+
+
+@few
+@given(st.lists(st.floats(-3, 3), min_size=EVERYTHING.width, max_size=EVERYTHING.width))
+def test_the_nearest_record_is_a_record_and_decodes_alike(point):
+    near = nearest_records(EVERYTHING, [point])
+    pd.testing.assert_frame_equal(
+        decode_table(EVERYTHING, near), decode_table(EVERYTHING, np.float32([point]))
+    )
+    again = encode_rows(EVERYTHING, decode_table(EVERYTHING, near))
+    np.testing.assert_allclose(again, near, atol=1e-7)
+    assert near.dtype == np.float32
+
+
+def test_halves_of_a_whole_number_round_as_they_are_decoded():
+    odd = Schema(classes=(0, 1), columns=(Column("n", "integer", 1, 5),))
+    assert decode_table(odd, nearest_records(odd, [[0.125]]))["n"].tolist() == [2]
+    assert decode_table(odd, [[0.125]])["n"].tolist() == [2]
 
 
 def test_ordered_values_are_equally_spaced():
@@ -236,6 +255,15 @@ def test_images_round_trip(channels):
     assert x.dtype == np.float32
     assert 0 <= x.min() <= x.max() <= 1
     np.testing.assert_allclose(decode_images(schema, x), images, atol=1e-4)
+
+
+def test_the_nearest_picture_has_whole_pixels(pictures):
+    x = np.random.default_rng(0).uniform(-0.1, 1.1, (5, pictures.width))
+    near = decode_images(pictures, nearest_records(pictures, x))
+    whole = np.rint(np.clip(near, 0, 255)).astype(np.uint8)
+    np.testing.assert_allclose(near, whole, atol=1e-4)
+    np.testing.assert_array_equal(encode_images(pictures, whole), nearest_records(pictures, x))
+    assert np.abs(whole / 255 - np.clip(x, 0, 1).reshape(whole.shape)).max() <= 0.5001 / 255
 
 
 def test_decoded_images_are_not_clipped(pictures):

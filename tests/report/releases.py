@@ -1,11 +1,14 @@
 """Small bundles, put together without fitting anything."""
 
+import dataclasses
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from limbeck.bundle import Bundle
+from limbeck.bundle import Bundle, Saved
+from limbeck.data.encode import nearest_records
 from limbeck.data.schema import Schema
 from limbeck.privacy.budget import Adjacency, Budget
 from limbeck.privacy.ledger import Entry
@@ -66,9 +69,23 @@ def release(schema: Schema, points: int, **changed: Any) -> Bundle:
     return Bundle(**{**given, **changed})
 
 
-def not_private(schema: Schema, points: int) -> Bundle:
+def generated(schema: Schema, records: int, **changed: Any) -> Bundle:
+    """The same points as records of a generator."""
+    made = release(schema, records)
+    given: dict[str, Any] = {
+        "method": "dp-ntk",
+        "points": nearest_records(schema, made.points),
+        "y_soft": np.eye(len(schema.classes), dtype=np.float32)[made.y_soft.argmax(axis=1)],
+        "kernel": None,
+        "regularisation": None,
+        "generator": Saved({"code": 5}, {"w": np.ones(3, np.float32)}),
+    }
+    return dataclasses.replace(made, **{**given, **changed})
+
+
+def not_private(schema: Schema, points: int, make: Callable[..., Bundle] = release) -> Bundle:
     exact = (Entry(purpose="gradient", draws=5, noise_multiplier=None),)
-    return release(schema, points, budget=None, epsilon=math.inf, events=exact, method="kip")
+    return make(schema, points, budget=None, epsilon=math.inf, events=exact, method="kip")
 
 
 def replacing(schema: Schema, points: int) -> Bundle:

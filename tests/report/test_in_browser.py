@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 from chromium import LEAST_CONTRAST, chromium, opened
 from playwright.sync_api import expect
-from releases import COLOURED, PICTURES, TABLE, not_private, release
+from releases import COLOURED, PICTURES, TABLE, generated, not_private, release
 
 from limbeck.data.schema import Schema
 from limbeck.evaluate.records import Score
@@ -32,6 +32,8 @@ PAGES = {
     "table": (release(TABLE, 25), None),
     "pictures": (release(PICTURES, 36), None),
     "coloured": (release(COLOURED, 4), None),
+    "generated": (generated(TABLE, 25), SCORES),
+    "generated-pictures": (generated(PICTURES, 36), None),
     "scores": (release(TABLE, 6), SCORES),
     "not-private": (not_private(PICTURES, 6), None),
     "seeded": (release(TABLE, 6, seeded=True), None),
@@ -90,15 +92,20 @@ def test_an_injected_script_would_not_run(browser, written, tmp_path):
         assert "Content Security Policy" in seen.complaints[0]
 
 
-SECTIONS = ["Privacy", "Where the budget went", "The points", "How to load them"]
+def sections_of(bundle, scores):
+    points = "The records" if bundle.is_generated else "The points"
+    sections = ["Privacy", "Where the budget went", points, "How to load them"]
+    if scores:
+        sections.append("Scores, computed on private data")
+    return [*sections, "Method and settings"]
 
 
 def test_the_sections_are_there_in_order(browser, path):
     with opened(browser, path) as seen:
-        assert seen.page.locator("h1").all_inner_texts() == ["Distilled data"]
+        title = "Generated data" if PAGES[path.stem][0].is_generated else "Distilled data"
+        assert seen.page.locator("h1").all_inner_texts() == [title]
         sections = seen.page.locator("h2").all_inner_texts()
-        scores = ["Scores, computed on private data"] if PAGES[path.stem][1] else []
-        assert sections == [*SECTIONS, *scores, "Method and settings"]
+        assert sections == sections_of(*PAGES[path.stem])
         assert seen.ask("document.documentElement.lang") == "en"
 
 
@@ -183,6 +190,13 @@ def test_a_picture_is_enlarged_by_keyboard_and_escape_closes_it(browser, written
         page.keyboard.press("Escape")
         assert not dialog.is_visible()
         assert seen.ask("document.activeElement.querySelector('img').alt").endswith("2 of 12")
+
+
+def test_a_generated_picture_has_no_weights_to_tell(browser, written):
+    with opened(browser, written["generated-pictures"]) as seen:
+        seen.page.get_by_role("button", name="class 3, record 2 of 12").click()
+        dialog = seen.page.get_by_role("dialog", name="class 3, record 2 of 12")
+        assert " ".join(dialog.inner_text().split()) == "Class 3, record 2 of 12 Close"
 
 
 def test_a_click_enlarges_and_a_click_beside_or_on_close_closes(browser, written):

@@ -2,26 +2,38 @@
 
 import dataclasses
 import re
+import sys
+import types
 
 import numpy as np
 import pandas as pd
 import pytest
-from releases import COLOURED, PICTURES, TABLE, release
+from releases import COLOURED, PICTURES, TABLE, generated, release
 
 from limbeck.report.loading import LIBRARIES, lines
 from limbeck.report.render import render
 
 
 @pytest.fixture(params=[TABLE, PICTURES, COLOURED], ids=["table", "pictures", "coloured"])
-def saved(request, tmp_path, monkeypatch):
+def schema(request):
+    return request.param
+
+
+@pytest.fixture(params=[release, generated])
+def make(request):
+    return request.param
+
+
+@pytest.fixture
+def saved(schema, make, tmp_path, monkeypatch):
     """A bundle in the working folder."""
-    made = release(request.param, 12)
+    made = make(schema, 12)
     monkeypatch.chdir(made.save(tmp_path / "out"))
     return made
 
 
 def code(made, library):
-    (block,) = [block for block in lines(made.schema) if block.library == library]
+    (block,) = [block for block in lines(made) if block.library == library]
     return block.code
 
 
@@ -34,8 +46,27 @@ def new_rows(made):
     return made.to_frame() if made.schema == TABLE else np.clip(made.x, 0, 255).astype(np.uint8)
 
 
+@pytest.mark.parametrize("make", [release], indirect=True)
 def test_limbeck_loads_the_bundle_and_predicts(saved):
     run(saved, "Limbeck", new_rows=new_rows(saved))
+
+
+@pytest.mark.parametrize("make", [generated], indirect=True)
+def test_limbeck_loads_the_bundle_and_draws_more(saved, monkeypatch):
+    def draw(schema, generator, n, entropy):
+        return np.zeros((n, schema.width), np.float32), np.zeros(n, np.int64)
+
+    sampling = types.SimpleNamespace(draw=draw)
+    monkeypatch.setitem(sys.modules, "limbeck.generate.sampling", sampling)
+    assert len(run(saved, "Limbeck")["more"].x) == 1000
+    file = "more.csv" if saved.schema == TABLE else "more.npz"
+    assert f"limbeck sample . -n 1000 -o {file}" in code(saved, "Limbeck")
+
+
+@pytest.mark.parametrize("make", [generated], indirect=True)
+def test_lines_for_records_know_no_weights(saved):
+    for block in lines(saved):
+        assert not re.search("weight|y_soft|classifier", block.code), block.library
 
 
 def test_pandas_has_the_rows_and_the_label(saved):
@@ -75,5 +106,5 @@ def test_all_of_them_are_on_the_page_as_they_are(saved):
     import html
 
     blocks = re.findall(r"<pre.*?><code>(.*?)</code></pre>", render(saved), re.DOTALL)
-    assert [html.unescape(block) for block in blocks] == [b.code for b in lines(saved.schema)]
+    assert [html.unescape(block) for block in blocks] == [b.code for b in lines(saved)]
     assert len(blocks) == len(LIBRARIES)

@@ -13,7 +13,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from PIL import Image
-from releases import EVENTS, PICTURES, TABLE, not_private, release, replacing
+from releases import EVENTS, PICTURES, TABLE, generated, not_private, release, replacing
 
 from limbeck.data.schema import Schema
 from limbeck.evaluate.records import Score
@@ -93,7 +93,8 @@ def test_rendering_needs_no_jax():
     code = (
         "import sys; sys.path.insert(0, 'tests/report'); import releases;"
         "from limbeck.report.render import render;"
-        "[render(releases.release(s, 6)) for s in (releases.TABLE, releases.PICTURES)];"
+        "[render(make(s, 6)) for s in (releases.TABLE, releases.PICTURES)"
+        " for make in (releases.release, releases.generated)];"
         "print(*sys.modules)"
     )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -121,9 +122,8 @@ def test_headings_are_in_order_and_names_are_unique(bundle):
 
 def test_the_statement_comes_first_and_word_for_word(bundle):
     page = Page(render(bundle))
-    assert page.text.startswith(
-        f"Distilled data, {len(bundle.points)} points Distilled data Privacy"
-    )
+    title, noun = ("Generated", "records") if bundle.is_generated else ("Distilled", "points")
+    assert page.text.startswith(f"{title} data, {len(bundle.points)} {noun} {title} data Privacy")
     assert order(page, bundle.statement(), "What was assumed to be public", "Where the budget went")
 
 
@@ -170,9 +170,12 @@ def test_warnings_are_the_first_thing_on_the_page(made, phrase):
     assert "<title>Warning: " in written
 
 
-def test_what_is_not_private_claims_nothing():
-    text = Page(render(not_private(PICTURES, 6))).text
-    for claim in ("differentially", "In plain words", "assumed to be public", "not records of"):
+@pytest.mark.parametrize("make", [release, generated])
+@pytest.mark.parametrize("schema", [TABLE, PICTURES], ids=["table", "pictures"])
+def test_what_is_not_private_claims_nothing(schema, make):
+    text = Page(render(not_private(schema, 6, make))).text
+    claims = ("differentially", "In plain words", "assumed to be public", "not records of")
+    for claim in (*claims, "noisy", "covered"):
         assert claim not in text
     assert "There is no privacy guarantee" in text
 
@@ -259,6 +262,36 @@ def test_many_large_pictures_do_not_make_a_large_page():
     written = render(release(mnist, 100))
     assert written.count("<img") == 100
     assert len(written) < 300_000
+
+
+@pytest.mark.parametrize("schema", [TABLE, PICTURES], ids=["table", "pictures"])
+def test_generated_data_are_records_and_speak_of_no_kernel(schema):
+    page = Page(render(generated(schema, 36)))
+    assert order(page, "The records", "36 records made by dp-ntk , not records of anybody")
+    assert order(page, "a sample of a model", "learned from noisy measurements", "counting people")
+    for word in ("points", "kernel", "classifier", "weights", "Distilled"):
+        assert word not in page.text
+
+
+def test_generated_pictures_are_shown_without_weights():
+    page = Page(render(generated(PICTURES, 36)))
+    images = page.all("img")
+    assert len(images) == 3 * pictures.MOST_PER_CLASS
+    assert images[1]["alt"] == "class 3, record 2 of 12"
+    assert order(page, "The first 30 of 36 are shown", "10 of 12 records")
+    assert not [button for button in page.all("button") if "data-weights" in button]
+    assert "1 record Class" in Page(render(generated(PICTURES, 3))).text.replace(",", "")
+
+
+def test_generated_rows_end_with_the_label():
+    made = generated(TABLE, 25)
+    names = [cell.name for cell in columns.cells(made)]
+    assert names == ["age", "dose", "visits", "smoker", "ward", "ill"]
+    text = Page(render(made)).text
+    assert "the last column is the label." in text
+    assert "more columns are not shown" not in text
+    for histogram in columns.histograms(made):
+        assert sum(bar.count for bar in histogram.bars) == 25, histogram.name
 
 
 def test_rows_are_in_the_units_of_the_schema():

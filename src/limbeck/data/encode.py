@@ -106,7 +106,26 @@ def decode_images(schema: Schema, x: ArrayLike) -> NDArray[np.float32]:
     """Images on the pixel scale 0..255, not clipped, `[n, h, w]` or `[n, h, w, c]`."""
     height, width, channels = schema.image_shape
     tail = (height, width) if channels == 1 else (height, width, channels)
-    return _matrix(schema, x).astype(np.float32).reshape(-1, *tail) * np.float32(255)
+    return _matrix(schema, x, np.float32).reshape(-1, *tail) * np.float32(255)
+
+
+def nearest_records(schema: Schema, x: ArrayLike) -> Encoded:
+    """The record nearest to each row of coordinates: what the schema admits, encoded.
+
+    Within the bounds; whole pixels, whole numbers, one category. Decoding it is decoding `x`.
+    """
+    x = _matrix(schema, x, np.float32)
+    near = np.clip(x, 0, 1)
+    if schema.is_image:
+        return np.rint(near * np.float32(255)) / np.float32(255)
+    for column, span in _spans(schema):
+        if column.kind == "categorical":
+            near[:, span] = np.eye(column.width)[x[:, span].argmax(axis=1)]
+        elif column.kind != "numeric":
+            low, length = _scale(column)
+            whole = np.rint(near[:, span].astype(np.float64) * length + low)
+            near[:, span] = (whole - low) / length
+    return near
 
 
 def check_images(schema: Schema, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
@@ -207,8 +226,8 @@ def _scale(column: Column) -> tuple[float, float]:
     return 0.0, float(len(column.domain) - 1)
 
 
-def _matrix(schema: Schema, x: ArrayLike) -> NDArray[np.float64]:
-    matrix = np.asarray(x, dtype=np.float64)
+def _matrix(schema: Schema, x: ArrayLike, dtype: type[Any] = np.float64) -> NDArray[Any]:
+    matrix = np.asarray(x, dtype=dtype)
     if matrix.ndim != 2 or matrix.shape[1] != schema.width:
         raise UserError(f"encoded records must have the shape [n, {schema.width}]")
     return matrix

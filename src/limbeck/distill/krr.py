@@ -39,6 +39,7 @@ class KernelRidge:
     ) -> None:
         self.kernel = kernel
         self.inputs = inputs
+        self.regularisation = regularisation
         self.support = np.asarray(inputs.from_support(x), np.float32)
         with jax.enable_x64(True):
             points, labels = jnp.asarray(self.support, jnp.float64), jnp.asarray(y, jnp.float64)

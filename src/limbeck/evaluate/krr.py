@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limbeck.distill.krr import KernelRidge
+from limbeck.errors import UserError
 from limbeck.evaluate.metrics import of_scores
 from limbeck.evaluate.records import Score
 from limbeck.evaluate.task import Rows, Task
@@ -17,6 +18,8 @@ PIECE = 4096
 
 def evaluate(task: Task) -> list[Score]:
     """The scores of the points, and those of real records with the same kernel."""
+    if task.bundle.is_generated:
+        raise UserError("krr needs a kernel, which generated records lack; use --with logreg,mlp")
     ridge = task.bundle.classifier().ridge
     scores, labels, done = [], [], 0
     for x, y in task.test.batches():
@@ -42,8 +45,7 @@ def _real(task: Task, ridge: KernelRidge, real: Rows) -> list[Score]:
         return of_scores("krr", scores, task.test_rows.y, "real", len(real.y))
     chosen = np.random.default_rng(task.seed).permutation(len(real.y))[:MOST_POINTS]
     points = ridge.inputs.to_support(ridge.inputs.from_records(real.x[chosen]))
-    regularisation = task.bundle.regularisation
-    same = KernelRidge(ridge.kernel, ridge.inputs, points, labels[chosen], regularisation)
+    same = KernelRidge(ridge.kernel, ridge.inputs, points, labels[chosen], ridge.regularisation)
     return of_scores("krr", same.scores(task.test_rows.x), task.test_rows.y, "real", len(chosen))
 
 
@@ -59,7 +61,7 @@ def _readout(
         features = _features(ridge, x[start : start + PIECE])
         second += features.T @ features
         first += features.T @ y[start : start + PIECE]
-    shift = task.bundle.regularisation * np.trace(second) / len(x)
+    shift = ridge.regularisation * np.trace(second) / len(x)
     return np.linalg.solve(second + shift * np.eye(phi.size), first)
 
 

@@ -47,7 +47,7 @@ class Histogram:
     def alt(self) -> str:
         """The picture in words: every range that has points."""
         held = "; ".join(f"{bar.label}: {bar.count}" for bar in self.bars if bar.count)
-        return f"Histogram of {self.name}. {held or 'No points'}."
+        return f"Histogram of {self.name}. {held or 'Nothing'}."
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Cells:
 
 
 def cells(bundle: Bundle) -> list[Cells]:
-    """The first rows in the schema's units and names, with the label and its weights."""
+    """The first rows in the schema's units and names, with the label and any weights of it."""
     frame = bundle.to_frame()
     label = len(bundle.schema.columns)  # the place of the label; its weights come after it
     shown = [place for place in range(frame.shape[1]) if place < MOST_COLUMNS or place >= label]

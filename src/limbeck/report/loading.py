@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass
 
+from limbeck.bundle import Bundle
 from limbeck.data.schema import Schema
 
 
@@ -15,9 +16,10 @@ class Lines:
     code: str
 
 
-def lines(schema: Schema) -> list[Lines]:
+def lines(bundle: Bundle) -> list[Lines]:
     """Limbeck itself first; then without it, for whoever has only the files."""
-    texts = _images(schema) if schema.is_image else _table(schema)
+    schema, generated = bundle.schema, bundle.is_generated
+    texts = _images(schema, generated) if schema.is_image else _table(schema, generated)
     return [
         Lines(library, name, code.strip("\n"))
         for (library, name), code in zip(LIBRARIES, texts, strict=True)
@@ -33,26 +35,29 @@ LIBRARIES = (
 )
 
 
-def _images(schema: Schema) -> tuple[str, ...]:
+def _images(schema: Schema, generated: bool) -> tuple[str, ...]:
     height, width, channels = schema.image_shape
     grey = channels == 1
     shape = f"[n, {height}, {width}]" if grey else f"[n, {height}, {width}, {channels}]"
     first = "[:, None]" if grey else ".permute(0, 3, 1, 2)"  # PyTorch has the channels first
+    rows = f"images of whole numbers 0 to 255, {shape}"
+    x = IMAGES_TORCH.format(first=first, shape=f"[n, {channels}, {height}, {width}]")
     return (
-        LIMBECK.format(rows=f"images of whole numbers 0 to 255, {shape}"),
+        GENERATED_LIMBECK.format(file="more.npz") if generated else LIMBECK.format(rows=rows),
         IMAGES_PANDAS.format(label=_quoted(schema.label)),
         IMAGES_SKLEARN,
-        IMAGES_TORCH.format(first=first, shape=f"[n, {channels}, {height}, {width}]"),
-        IMAGES_DATASETS,
+        x + (TORCH_CLASSES if generated else TORCH_WEIGHTS),
+        IMAGES_DATASETS.format(weights="" if generated else ', "weights": data["y_soft"]'),
     )
 
 
-def _table(schema: Schema) -> tuple[str, ...]:
+def _table(schema: Schema, generated: bool) -> tuple[str, ...]:
+    rows = "a data frame with the columns of the schema"
     return (
-        LIMBECK.format(rows="a data frame with the columns of the schema"),
-        TABLE_PANDAS,
+        GENERATED_LIMBECK.format(file="more.csv") if generated else LIMBECK.format(rows=rows),
+        TABLE_PANDAS.format(weights="" if generated else ", a weight a class"),
         TABLE_SKLEARN.format(columns=len(schema.columns), label=_quoted(schema.label)),
-        TABLE_TORCH,
+        TABLE_TORCH + (TORCH_CLASSES if generated else TORCH_WEIGHTS),
         TABLE_DATASETS,
     )
 
@@ -71,10 +76,18 @@ bundle.x, bundle.y, bundle.to_frame()
 bundle.classifier().predict(new_rows)
 """
 
+GENERATED_LIMBECK = """
+import limbeck
+
+bundle = limbeck.load(".")
+bundle.x, bundle.y, bundle.to_frame()
+more = bundle.sample(1000)  # or in a shell: limbeck sample . -n 1000 -o {file}
+"""
+
 TABLE_PANDAS = """
 import pandas as pd
 
-frame = pd.read_parquet("data.parquet")  # the columns, the label, a weight a class
+frame = pd.read_parquet("data.parquet")  # the columns, the label{weights}
 """
 
 TABLE_SKLEARN = """
@@ -99,8 +112,6 @@ import torch
 
 data = np.load("data.npz")
 x = torch.from_numpy(data["x"])  # encoded rows: numbers scaled by their bounds, categories one-hot
-weights = torch.from_numpy(data["y_soft"])  # one a class, as CrossEntropyLoss takes them
-loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, weights), batch_size=32)
 """
 
 TABLE_DATASETS = """
@@ -133,8 +144,17 @@ import torch
 
 data = np.load("data.npz")
 x = torch.from_numpy(data["x"]){first} / 255  # {shape}
+"""
+
+TORCH_WEIGHTS = """\
 weights = torch.from_numpy(data["y_soft"])  # one a class, as CrossEntropyLoss takes them
 loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, weights), batch_size=32)
+"""
+
+TORCH_CLASSES = """\
+classes, places = np.unique(data["y"], return_inverse=True)
+y = torch.from_numpy(places)  # whole numbers, as CrossEntropyLoss takes them
+loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, y), batch_size=32)
 """
 
 IMAGES_DATASETS = """
@@ -142,6 +162,6 @@ import numpy as np
 from datasets import Dataset
 
 data = np.load("data.npz")
-columns = {"image": data["x"], "label": data["y"], "weights": data["y_soft"]}
-dataset = Dataset.from_dict({name: array.tolist() for name, array in columns.items()})
+columns = {{"image": data["x"], "label": data["y"]{weights}}}
+dataset = Dataset.from_dict({{name: array.tolist() for name, array in columns.items()}})
 """

@@ -19,7 +19,10 @@ MOST_WEIGHTS = 3
 
 @dataclass(frozen=True)
 class Tile:
-    """One picture: what it is, in words; its PNG as an address; its largest label weights."""
+    """One picture: what it is, in words; its PNG as an address; its largest label weights.
+
+    A generated picture has one class and no weights.
+    """
 
     alt: str
     source: str
@@ -58,9 +61,9 @@ def _tiles(bundle: Bundle, value: object, places: NDArray[np.int64], count: int)
     pictures = card.normalised(bundle.points[places].reshape(-1, *bundle.schema.image_shape))
     return [
         Tile(
-            alt=f"class {value}, point {number} of {count}",
+            alt=f"class {value}, {card.noun(bundle)[:-1]} {number} of {count}",
             source=_address(picture),
-            weights=_largest(bundle.schema, bundle.y_soft[place]),
+            weights="" if bundle.is_generated else _largest(bundle.schema, bundle.y_soft[place]),
         )
         for number, (place, picture) in enumerate(zip(places, pictures, strict=True), start=1)
     ]

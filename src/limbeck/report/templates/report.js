@@ -37,7 +37,8 @@ for (const tile of document.querySelectorAll("button.tile")) {
     large.removeAttribute("width");
     document.getElementById("enlarged-picture").replaceChildren(large);
     document.getElementById("enlarged-name").textContent = picture.alt;
-    document.getElementById("enlarged-weights").textContent = `Largest label weights: ${tile.dataset.weights}`;
+    document.getElementById("enlarged-weights").textContent =
+      "weights" in tile.dataset ? `Largest label weights: ${tile.dataset.weights}` : "";
     enlarged.showModal();
   });
 }
