@@ -135,7 +135,8 @@ def draw(found):
     for axes, (title, cells_of) in zip(
         figure.subplots(1, 3, sharey=True), ABLATIONS.items(), strict=True
     ):
-        axes.semilogx(cells_of, [accuracy[label(*cell)] for cell in cells_of.values()], "o-")
+        found_here = [accuracy[label(*cell)] for cell in cells_of.values()]
+        axes.semilogx(list(cells_of), found_here, "o-")
         axes.set_xticks(list(cells_of), [f"{value:g}" for value in cells_of])
         axes.minorticks_off()
         axes.set_xlabel(title)
