@@ -78,7 +78,7 @@ def test_only_measure_and_the_public_front_import_private_data():
     }
     assert {name for name in importers if not name.startswith("measure")} == {
         "__init__",
-        "cli.distill",
+        "cli.making",
         "reproduce.runs",
     }
 

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from limbeck.distill.kip import KIP as KIP
     from limbeck.distill.readout import Readout as Readout
     from limbeck.errors import UserError as UserError
+    from limbeck.generate.moment_matching import DPHP as DPHP
+    from limbeck.generate.moment_matching import DPMERF as DPMERF
+    from limbeck.generate.moment_matching import DPNTK as DPNTK
     from limbeck.privacy.budget import Adjacency as Adjacency
     from limbeck.privacy.budget import Budget as Budget
 
@@ -27,7 +30,10 @@ _PLACES = {
     "Adjacency": "limbeck.privacy.budget:Adjacency",
     "Budget": "limbeck.privacy.budget:Budget",
     "Bundle": "limbeck.bundle:Bundle",
+    "DPHP": "limbeck.generate.moment_matching:DPHP",
     "DPKIP": "limbeck.distill.dp_kip:DPKIP",
+    "DPMERF": "limbeck.generate.moment_matching:DPMERF",
+    "DPNTK": "limbeck.generate.moment_matching:DPNTK",
     "KIP": "limbeck.distill.kip:KIP",
     "PrivateData": "limbeck.data.private:PrivateData",
     "Readout": "limbeck.distill.readout:Readout",
@@ -38,7 +44,10 @@ _PLACES = {
 }
 
 __all__ = [
+    "DPHP",
     "DPKIP",
+    "DPMERF",
+    "DPNTK",
     "KIP",
     "Adjacency",
     "Budget",

@@ -2,7 +2,7 @@
 
 import importlib
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from limbeck.errors import UserError
 
@@ -11,6 +11,7 @@ from limbeck.errors import UserError
 class Method:
     """One row of the table; `config` is where its configuration class is, loaded when used."""
 
+    command: Literal["distill", "generate"]
     config: str
     private: bool
     summary: str
@@ -26,6 +27,7 @@ class Method:
 
 METHODS = {
     "readout": Method(
+        command="distill",
         config="limbeck.distill.readout:Readout",
         private=True,
         summary="a private readout of fixed features, then points that have it",
@@ -34,6 +36,7 @@ METHODS = {
         docs="docs/readout.md",
     ),
     "dp-kip": Method(
+        command="distill",
         config="limbeck.distill.dp_kip:DPKIP",
         private=True,
         summary="kernel inducing points by noisy gradients of clipped records",
@@ -42,12 +45,40 @@ METHODS = {
         docs="docs/dp_kip.md",
     ),
     "kip": Method(
+        command="distill",
         config="limbeck.distill.kip:KIP",
         private=False,
         summary="kernel inducing points, the baseline without privacy",
         guarantee="none",
         paper="Nguyen, Chen & Lee, Dataset Meta-Learning from Kernel Ridge-Regression, ICLR 2021",
         docs="docs/dp_kip.md",
+    ),
+    "dp-ntk": Method(
+        command="generate",
+        config="limbeck.generate.moment_matching:DPNTK",
+        private=True,
+        summary="a generator that matches class-wise means of an untrained network's gradients",
+        guarantee="(ε, δ)-DP, one Gaussian draw of the means, one of the counts",
+        paper="Yang et al., Differentially Private Neural Tangent Kernels, 2023",
+        docs="docs/moment_matching.md",
+    ),
+    "dp-merf": Method(
+        command="generate",
+        config="limbeck.generate.moment_matching:DPMERF",
+        private=True,
+        summary="the same with random Fourier features",
+        guarantee="(ε, δ)-DP, one Gaussian draw of the means, one of the counts",
+        paper="Harder, Adamczewski & Park, DP-MERF, AISTATS 2021",
+        docs="docs/moment_matching.md",
+    ),
+    "dp-hp": Method(
+        command="generate",
+        config="limbeck.generate.moment_matching:DPHP",
+        private=True,
+        summary="the same with Hermite polynomial features",
+        guarantee="(ε, δ)-DP, one Gaussian draw of the means, one of the counts",
+        paper="Vinaroz et al., Hermite Polynomial Features for Private Data Generation, ICML 2022",
+        docs="docs/moment_matching.md",
     ),
 }
 

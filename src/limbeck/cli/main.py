@@ -6,7 +6,16 @@ from typing import Annotated
 
 import typer
 
-from limbeck.cli import distill, evaluate, methods, report, reproduce, sample, schema
+from limbeck.cli import (
+    distill,
+    evaluate,
+    generate,
+    methods,
+    report,
+    reproduce,
+    sample,
+    schema,
+)
 from limbeck.cli.console import Stopped
 from limbeck.errors import UserError
 
@@ -21,6 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command(name="distill")(distill.distill)
+app.command(name="generate")(generate.generate)
 app.command(name="sample")(sample.sample)
 app.command(name="evaluate")(evaluate.evaluate)
 app.command(name="report")(report.report)

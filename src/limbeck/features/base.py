@@ -16,6 +16,9 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
+# From the norms of records' features to what each is multiplied by.
+Weigh = Callable[[Float[Array, " n"]], Float[Array, " n"]]
+
 
 class Partials(NamedTuple):
     """k and its partial derivatives, entry by entry, for rows x and columns s."""
@@ -96,6 +99,11 @@ class FeatureMap(abc.ABC):
 
         Differentiable everywhere, in the precision of `x`.
         """
+
+    def total(self, x: Float[Array, "n d"], weigh: Weigh) -> Float[Array, " f"]:
+        """Σ_l w_l φ(x_l) with w = weigh(‖φ(x_1)‖, ...); overridden where φ itself is too large."""
+        features = self(x)
+        return weigh(jnp.linalg.norm(features, axis=1)) @ features
 
 
 def features_of(phi: FeatureMap, x: NDArray[np.floating]) -> NDArray[np.float32]:

@@ -1,0 +1,1 @@
+"""Generators: networks that make as many records as one likes, from noisy measurements."""

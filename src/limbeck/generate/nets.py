@@ -1,0 +1,213 @@
+"""Networks from a random code and a class to a record, with all numbers of a record in [0, 1].
+
+`PictureNet` doubles a map twice by transposed convolutions, `TableNet` is fully connected: numbers
+come out of a sigmoid, and each categorical column of a softmax of its own, so that what comes out
+is a row of shares. Both normalise over the batch while they learn. Afterwards the means and
+variances of one large batch are frozen, and a record depends on its own code alone.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+from numpy.typing import NDArray
+
+from limbeck.data.schema import Schema
+
+# One (mean, variance) a normalisation.
+Statistics = list[tuple[Float[Array, " c"], Float[Array, " c"]]]
+
+
+HIDDEN = 200
+
+
+class Norms:
+    """Normalises over the batch and keeps what it found, or goes by what was frozen."""
+
+    def __init__(self, frozen: Statistics | None) -> None:
+        self._frozen, self.found = frozen, Statistics()
+
+    def __call__(self, x: Float[Array, "*n c"]) -> Float[Array, "*n c"]:
+        """Each channel to mean zero and variance one."""
+        if self._frozen is None:
+            axes = tuple(range(x.ndim - 1))
+            mean, variance = jnp.mean(x, axis=axes), jnp.var(x, axis=axes)
+        else:
+            mean, variance = self._frozen[len(self.found)]
+        self.found.append((mean, variance))
+        return (x - mean) * jax.lax.rsqrt(variance + 1e-5)
+
+
+class Affine(eqx.Module):
+    """A linear layer with bias, for many rows at a time."""
+
+    weight: Float[Array, "i o"]
+    bias: Float[Array, " o"]
+
+    def __init__(self, i: int, o: int, key: PRNGKeyArray) -> None:
+        self.weight = jax.nn.initializers.he_normal()(key, (i, o))
+        self.bias = jnp.zeros(o)
+
+    def __call__(self, x: Float[Array, "n i"]) -> Float[Array, "n o"]:
+        """Rows to rows."""
+        return x @ self.weight + self.bias
+
+
+class PictureNet(eqx.Module):
+    """Codes to pictures of `shape`, by maps of `channels` at a quarter and at half of its sides."""
+
+    shape: tuple[int, int, int] = eqx.field(static=True)
+    channels: tuple[int, int] = eqx.field(static=True)
+    first: Affine
+    second: Affine
+    filters: list[Float[Array, "i 4 4 o"]]
+    scales: list[Float[Array, " c"]]
+    shifts: list[Float[Array, " c"]]
+
+    def __init__(
+        self, shape: tuple[int, int, int], inputs: int, channels: tuple[int, int], key: PRNGKeyArray
+    ) -> None:
+        keys = jax.random.split(key, 4)
+        wide, thin = channels
+        self.shape, self.channels = shape, channels
+        self.first = Affine(inputs, HIDDEN, keys[0])
+        self.second = Affine(HIDDEN, math.prod(self._quarter) * wide, keys[1])
+        draw = jax.nn.initializers.he_normal(in_axis=0, out_axis=3)
+        self.filters = [draw(keys[2], (wide, 4, 4, thin)), draw(keys[3], (thin, 4, 4, shape[2]))]
+        sides = [HIDDEN, wide, thin]
+        self.scales = [jnp.ones(side) for side in sides]
+        self.shifts = [jnp.zeros(side) for side in [*sides, shape[2]]]
+
+    @property
+    def _quarter(self) -> tuple[int, int]:
+        return -(-self.shape[0] // 4), -(-self.shape[1] // 4)
+
+    def __call__(
+        self, codes: Float[Array, "n i"], frozen: Statistics | None = None
+    ) -> tuple[Float[Array, "n d"], Statistics]:
+        """Records, and the statistics of the batch."""
+        norms = Norms(frozen)
+        x = self._normed(norms, 0, self.first(codes))
+        x = self.second(x).reshape(len(codes), *self._quarter, self.channels[0])
+        x = self._normed(norms, 1, x)
+        x = self._normed(norms, 2, doubled(x, self.filters[0]))
+        x = doubled(x, self.filters[1]) + self.shifts[3]
+        x = x[:, : self.shape[0], : self.shape[1]]
+        return jax.nn.sigmoid(x).reshape(len(codes), -1), norms.found
+
+    def _normed(self, norms: Norms, i: int, x: Float[Array, "*n c"]) -> Float[Array, "*n c"]:
+        return jax.nn.relu(norms(x) * self.scales[i] + self.shifts[i])
+
+
+def doubled(
+    x: Float[Array, "n h w i"], filters: Float[Array, "i 4 4 o"]
+) -> Float[Array, "n p q o"]:
+    """A transposed convolution with stride 2: every pixel adds its own 4×4 patch to the output.
+
+    One matrix product, and four sums of shifted maps. With few channels that is many times as fast
+    on a CPU as a convolution.
+    """
+    n, h, w, i = x.shape
+    o = filters.shape[3]
+    patches = (x.reshape(-1, i) @ filters.reshape(i, -1)).reshape(n, h, w, 2, 2, 2, 2, o)
+    # Row 2r + a of the patch is row a of the r-th pair of rows: that of the pixel, or the next.
+    pairs = jnp.zeros((n, h + 1, w + 1, 2, 2, o), x.dtype)
+    for down in range(2):
+        for right in range(2):
+            part = patches[:, :, :, down, :, right]
+            edges = ((0, 0), (down, 1 - down), (right, 1 - right), (0, 0), (0, 0), (0, 0))
+            pairs = pairs + jnp.pad(part, edges)
+    whole = pairs.transpose(0, 1, 3, 2, 4, 5).reshape(n, 2 * h + 2, 2 * w + 2, o)
+    return whole[:, 1:-1, 1:-1]
+
+
+class TableNet(eqx.Module):
+    """Codes to encoded rows; `columns` are the widths, and whether a softmax of their own."""
+
+    columns: tuple[tuple[int, bool], ...] = eqx.field(static=True)
+    layers: list[Affine]
+    scales: list[Float[Array, " c"]]
+    shifts: list[Float[Array, " c"]]
+
+    def __init__(
+        self,
+        columns: tuple[tuple[int, bool], ...],
+        inputs: int,
+        widths: tuple[int, ...],
+        key: PRNGKeyArray,
+    ) -> None:
+        sides = [inputs, *widths, sum(width for width, _ in columns)]
+        keys = jax.random.split(key, len(sides) - 1)
+        self.columns = columns
+        self.layers = [Affine(i, o, k) for i, o, k in zip(sides, sides[1:], keys, strict=False)]
+        self.scales = [jnp.ones(width) for width in widths]
+        self.shifts = [jnp.zeros(width) for width in widths]
+
+    def __call__(
+        self, codes: Float[Array, "n i"], frozen: Statistics | None = None
+    ) -> tuple[Float[Array, "n d"], Statistics]:
+        """Records, and the statistics of the batch."""
+        norms, x = Norms(frozen), codes
+        for layer, scale, shift in zip(self.layers, self.scales, self.shifts, strict=False):
+            x = jax.nn.relu(norms(layer(x)) * scale + shift)
+        x, start, parts = self.layers[-1](x), 0, []
+        for width, is_choice in self.columns:
+            part = x[:, start : start + width]
+            parts.append(jax.nn.softmax(part, axis=1) if is_choice else jax.nn.sigmoid(part))
+            start += width
+        return jnp.concatenate(parts, axis=1), norms.found
+
+
+Net = PictureNet | TableNet
+
+
+class Shape(NamedTuple):
+    """The size of a generator: its code, and its layers."""
+
+    code: int
+    widths: tuple[int, ...]
+
+
+def net_for(schema: Schema, shape: Shape, key: PRNGKeyArray) -> Net:
+    """An untrained generator of records that the schema describes."""
+    inputs = shape.code + len(schema.classes)
+    if schema.is_image:
+        wide, thin = shape.widths
+        return PictureNet(schema.image_shape, inputs, (wide, thin), key)
+    columns = tuple((c.width, c.kind == "categorical") for c in schema.columns)
+    return TableNet(columns, inputs, shape.widths, key)
+
+
+def codes_for(noise: Float[Array, "n k"], labels: Float[Array, "n c"]) -> Float[Array, "n i"]:
+    """What a generator is given: noise and the class, one-hot."""
+    return jnp.concatenate([noise, labels], axis=1)
+
+
+def to_arrays(net: Net, frozen: Statistics) -> dict[str, NDArray[np.float32]]:
+    """All numbers of a trained generator, by name."""
+    leaves, _ = jax.tree_util.tree_flatten_with_path((eqx.filter(net, eqx.is_array), frozen))
+    return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
+
+
+def from_arrays(
+    arrays: dict[str, NDArray[np.float32]], schema: Schema, shape: Shape
+) -> tuple[Net, Statistics]:
+    """The inverse of `to_arrays`."""
+    net = net_for(schema, shape, jax.random.key(0))
+    codes = jnp.zeros((2, shape.code + len(schema.classes)))
+    wanted = eqx.filter(net, eqx.is_array), net(codes)[1]
+    paths, structure = jax.tree_util.tree_flatten_with_path(wanted)
+    leaves = [jnp.asarray(arrays[jax.tree_util.keystr(path)]) for path, _ in paths]
+    if any(leaf.shape != old.shape for leaf, (_, old) in zip(leaves, paths, strict=True)):
+        raise ValueError("the arrays are not those of such a generator")
+    weights, frozen = jax.tree_util.tree_unflatten(structure, leaves)
+    return eqx.combine(weights, net), frozen
+
+
+def shape_of(config: dict[str, Any]) -> Shape:
+    """From JSON."""
+    return Shape(int(config["code"]), tuple(map(int, config["widths"])))

@@ -1,0 +1,80 @@
+"""Drawing records from a saved generator: post-processing, as many as one likes."""
+
+from typing import TYPE_CHECKING
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from numpy.typing import NDArray
+
+from limbeck.data.schema import Schema
+from limbeck.generate import nets
+from limbeck.generate.nets import Net, Statistics
+from limbeck.privacy.noise import Entropy, standard_normal
+
+if TYPE_CHECKING:
+    from limbeck.bundle import Saved
+
+AT_A_TIME = 1000
+
+
+def draw(
+    schema: Schema, generator: "Saved", n: int, entropy: Entropy
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Encoded records and the positions of their classes.
+
+    Classes come in their shares, as near as whole numbers allow, in random order. Of a categorical
+    column's shares one value is drawn.
+    """
+    shape = nets.shape_of(generator.config)
+    net, frozen = nets.from_arrays(generator.arrays, schema, shape)
+    labels = _labels(np.asarray(generator.config["shares"]), n, entropy)
+    one_hot = np.eye(len(schema.classes), dtype=np.float32)[labels]
+    found = []
+    for start in range(0, n, AT_A_TIME):
+        piece = one_hot[start : start + AT_A_TIME]
+        padded = np.zeros((AT_A_TIME, piece.shape[1]), np.float32)
+        padded[: len(piece)] = piece
+        noise = standard_normal(entropy, (AT_A_TIME, shape.code)).astype(np.float32)
+        codes = nets.codes_for(jnp.asarray(noise), jnp.asarray(padded))
+        found.append(np.asarray(_forward(net, codes, frozen))[: len(piece)])
+    return _chosen(schema, np.concatenate(found), entropy), labels
+
+
+@eqx.filter_jit
+def _forward(net: Net, codes: Float[Array, "n i"], frozen: Statistics) -> Float[Array, "n d"]:
+    return net(codes, frozen)[0]
+
+
+def _labels(shares: NDArray[np.float64], n: int, entropy: Entropy) -> NDArray[np.int64]:
+    """So many of each class as its share says; what rounding leaves goes to the largest rests."""
+    wanted = shares / shares.sum() * n
+    counts = np.floor(wanted).astype(np.int64)
+    rest = np.argsort(counts - wanted, kind="stable")[: n - counts.sum()]
+    counts[rest] += 1
+    order = np.argsort(standard_normal(entropy, (n,)))
+    return np.repeat(np.arange(len(shares)), counts)[order]
+
+
+def _chosen(schema: Schema, x: NDArray[np.float32], entropy: Entropy) -> NDArray[np.float32]:
+    """Rows with one value in each categorical column, drawn by its shares."""
+    if schema.is_image:
+        return x
+    start = 0
+    for column in schema.columns:
+        if column.kind == "categorical":
+            part = x[:, start : start + column.width]
+            uniform = _uniform(entropy, len(x))[:, None]
+            below = np.cumsum(part, axis=1) < uniform * part.sum(axis=1, keepdims=True)
+            at = np.minimum(below.sum(axis=1), column.width - 1)
+            x[:, start : start + column.width] = np.eye(column.width, dtype=np.float32)[at]
+        elif column.kind == "boolean":
+            x[:, start] = x[:, start] > _uniform(entropy, len(x))
+        start += column.width
+    return x
+
+
+def _uniform(entropy: Entropy, n: int) -> NDArray[np.float64]:
+    bits = np.frombuffer(entropy.bytes(8 * n), np.uint64)
+    return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53

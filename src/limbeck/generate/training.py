@@ -1,0 +1,109 @@
+"""Training a generator so that its records have the moments that were measured.
+
+    min over G of  Σ_c w_c ‖ μ̃_c − mean of φ(G(z, c)) over codes z ‖²          (Eq. 6 of DP-NTK)
+
+μ̃_c is the noisy mean of the features of class c. Nothing here is private: it sees noisy numbers,
+the schema and fresh noise, and may take as many steps as it likes.
+"""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float, PRNGKeyArray
+from numpy.typing import NDArray
+
+from limbeck.data.schema import Schema
+from limbeck.features.base import FeatureMap
+from limbeck.generate import nets
+from limbeck.generate.nets import Net, Shape, Statistics
+from limbeck.progress import Progress, silent
+
+# Codes by which the normalisations are frozen, for each class.
+FREEZING = 500
+
+
+class Descent(NamedTuple):
+    """How long, on how many records a class at a time, and how fast at first."""
+
+    steps: int
+    per_class: int
+    learning_rate: float
+
+    def optimiser(self) -> optax.GradientTransformation:
+        """Adam, at a rate that falls to zero along a cosine."""
+        return optax.adam(optax.cosine_decay_schedule(self.learning_rate, self.steps))
+
+
+class Target(NamedTuple):
+    """The noisy means of the features of each class, and how much each class counts."""
+
+    means: NDArray[np.float32]
+    weights: NDArray[np.float32]
+
+
+def train(
+    schema: Schema,
+    phi: FeatureMap,
+    target: Target,
+    shape: Shape,
+    descent: Descent,
+    key: PRNGKeyArray,
+    progress: Progress = silent,
+) -> tuple[Net, Statistics]:
+    """The generator, and the statistics that its normalisations are frozen at."""
+    start, stream, last = jax.random.split(key, 3)
+    net = nets.net_for(schema, shape, start)
+    state = descent.optimiser().init(eqx.filter(net, eqx.is_array))
+    wanted = jnp.asarray(target.means), jnp.asarray(target.weights)
+    for step in range(descent.steps):
+        progress("train", step, descent.steps)
+        key = jax.random.fold_in(stream, step)
+        net, state = _step(net, state, key, wanted, phi, shape.code, descent)
+    return net, _frozen(net, last, len(schema.classes), shape.code)
+
+
+@eqx.filter_jit
+def _step(
+    net: Net,
+    state: optax.OptState,
+    key: PRNGKeyArray,
+    target: tuple[Float[Array, "c f"], Float[Array, " c"]],
+    phi: FeatureMap,
+    code: int,
+    descent: Descent,
+) -> tuple[Net, optax.OptState]:
+    means, weights = target
+    codes = _codes(key, len(means), descent.per_class, code)
+
+    def loss(net: Net) -> Float[Array, ""]:
+        records = net(codes)[0].reshape(len(means), descent.per_class, -1)
+        found = jax.vmap(lambda x: mean_features(phi, x))(records)
+        return jnp.sum(weights * jnp.sum((means - found) ** 2, axis=1))
+
+    gradient = eqx.filter_grad(loss)(net)
+    updates, state = descent.optimiser().update(gradient, state)
+    return eqx.apply_updates(net, updates), state
+
+
+def mean_features(phi: FeatureMap, x: Float[Array, "n d"]) -> Float[Array, " f"]:
+    """The mean of φ/‖φ‖ over records, as it was measured.
+
+    Features shorter than one, of rows with shares in place of a choice, are left as they are:
+    they are the means of what is drawn.
+    """
+    return phi.total(x, lambda norms: 1 / jnp.maximum(norms, 1)) / len(x)
+
+
+def _codes(key: PRNGKeyArray, classes: int, per_class: int, code: int) -> Float[Array, "n i"]:
+    """Fresh noise, and as many of each class, one class after the other."""
+    labels = jnp.repeat(jnp.eye(classes), per_class, axis=0)
+    return nets.codes_for(jax.random.normal(key, (len(labels), code)), labels)
+
+
+@eqx.filter_jit
+def _frozen(net: Net, key: PRNGKeyArray, classes: int, code: int) -> Statistics:
+    return net(_codes(key, classes, FREEZING, code))[1]

@@ -1,0 +1,115 @@
+"""The e-NTK of fully connected networks by outer products is that of its definition."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from limbeck.features.base import unit_norm
+from limbeck.features.dense_ntk import DenseNTK
+from limbeck.features.fourier import Fourier
+from limbeck.features.mixed import Mixed
+
+NETS = [(7,), (6, 5), (4, 3, 5)]
+
+
+def plain(ntk, x):
+    """vmap(grad) of the sum of the logits, all parameters."""
+
+    def logits(layers, record):
+        for w, b in layers[:-1]:
+            record = jax.nn.relu(record @ w + b)
+        return jnp.sum(record @ layers[-1][0] + layers[-1][1])
+
+    found = jax.vmap(lambda record: jax.grad(logits)(ntk._layers, record))(x)
+    return jnp.concatenate([leaf.reshape(len(x), -1) for leaf in jax.tree.leaves(found)], axis=1)
+
+
+def records(n=9, d=5, seed=0):
+    return jax.random.uniform(jax.random.key(seed), (n, d))
+
+
+@pytest.mark.parametrize("widths", NETS)
+def test_the_kernel_is_that_of_the_gradients(widths):
+    ntk, x = DenseNTK(dimension=5, widths=widths, logits=3), records()
+    ours, theirs = ntk(x), unit_norm(plain(ntk, x))
+    assert ours.shape == (9, ntk.size)
+    np.testing.assert_allclose(ours @ ours.T, theirs @ theirs.T, atol=1e-6)
+
+
+@pytest.mark.parametrize("widths", NETS)
+def test_norms_are_those_of_the_gradients(widths):
+    ntk, x, seen = DenseNTK(dimension=5, widths=widths, logits=3), records(), []
+    ntk.total(x, lambda norms: seen.append(norms) or norms)
+    np.testing.assert_allclose(seen[0], jnp.linalg.norm(plain(ntk, x), axis=1), rtol=1e-5)
+
+
+@pytest.mark.parametrize("widths", NETS)
+def test_a_total_is_the_weighted_sum_of_the_features(widths):
+    ntk, x = DenseNTK(dimension=5, widths=widths), records()
+    weights = jnp.arange(9.0)
+    total = ntk.total(x, lambda norms: weights / norms)
+    np.testing.assert_allclose(total, weights @ ntk(x), atol=1e-5)
+
+
+def test_totals_have_derivatives_and_keep_the_precision_of_the_records():
+    ntk = DenseNTK(dimension=5, widths=(4, 3))
+
+    def loss(x):
+        return jnp.sum(ntk.total(x, lambda norms: 1 / norms) ** 2)
+
+    assert jnp.isfinite(jax.grad(loss)(jnp.zeros((2, 5)))).all()
+    with jax.enable_x64(True):
+        x = jnp.asarray(np.random.default_rng(0).random((3, 5)))
+        assert ntk.total(x, lambda norms: 1 / norms).dtype == jnp.float64
+        step = 1e-6 * jnp.eye(5)[2]
+        change = (loss(x.at[1].add(step)) - loss(x.at[1].add(-step))) / 2e-6
+        assert jax.grad(loss)(x)[1, 2] == pytest.approx(float(change), rel=1e-5)
+
+
+def test_the_seed_is_the_network():
+    x = records()
+    same, other = (DenseNTK(dimension=5, widths=(7,), seed=seed)(x) for seed in (0, 1))
+    np.testing.assert_array_equal(same, DenseNTK(dimension=5, widths=(7,))(x))
+    assert np.abs(same - other).max() > 0.01
+
+
+def mixed(inner):
+    return Mixed(dimension=6, numbers=(0, 4), choices=2, inner=inner)
+
+
+def rows(n=8, seed=0):
+    """A number, a column of two values, a number, a column of two values."""
+    rng = np.random.default_rng(seed)
+    pairs = [np.eye(2)[rng.integers(0, 2, n)] for _ in range(2)]
+    columns = [rng.random((n, 1)), pairs[0], pairs[1][:, :1], rng.random((n, 1)), pairs[1][:, 1:]]
+    return jnp.asarray(np.concatenate(columns, axis=1), jnp.float32)
+
+
+INNER = [
+    DenseNTK(dimension=2, widths=(5,)),
+    Fourier(dimension=2, count=6, length_scale=0.5),
+]
+
+
+@pytest.mark.parametrize("inner", INNER)
+def test_mixed_rows_have_unit_norm_and_halve_it_between_numbers_and_categories(inner):
+    found = mixed(inner)(rows())
+    np.testing.assert_allclose(jnp.sum(found**2, axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(jnp.sum(found[:, : inner.size] ** 2, axis=1), 0.5, atol=1e-6)
+
+
+@pytest.mark.parametrize("inner", INNER)
+def test_a_total_of_mixed_rows_is_the_sum_of_their_features(inner):
+    phi, x, weights = mixed(inner), rows(), jnp.arange(8.0)
+    total = phi.total(x, lambda norms: weights / norms)
+    np.testing.assert_allclose(total, weights @ phi(x), atol=1e-5)
+
+
+def test_tables_of_one_kind_have_that_part_alone():
+    x = rows()
+    numbers = Mixed(dimension=2, numbers=(0, 1), choices=0, inner=INNER[1])
+    np.testing.assert_allclose(jnp.sum(numbers(x[:, [0, 4]]) ** 2, axis=1), 1, atol=1e-6)
+    choices = Mixed(dimension=2, numbers=(), choices=1, inner=None)
+    np.testing.assert_allclose(choices(x[:, 1:3]), x[:, 1:3])
+    assert choices.size == 2
