@@ -63,9 +63,14 @@ class MomentMatching(abc.ABC):
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if isinstance(value, int | float) and not 0 < value < math.inf:
-                option = "--" + field.name.replace("_", "-")
-                raise UserError(f"{option} must be a positive number, not {value:g}")
+            option = "--" + field.name.replace("_", "-")
+            if isinstance(value, int | float):
+                if not 0 < value < math.inf:
+                    raise UserError(f"{option} must be a positive number, not {value:g}")
+            else:
+                object.__setattr__(self, field.name, tuple(value))  # JSON has lists
+                if not value or min(value) < 1:
+                    raise UserError(f"{option} must be positive numbers, as in 800,1000")
 
     @property
     @abc.abstractmethod
