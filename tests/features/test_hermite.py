@@ -149,9 +149,9 @@ def test_the_derivative_is_that_of_finite_differences():
 
 @pytest.mark.parametrize("phi", [SMALL, Hermite(dimension=5, order=150, rho=0.99)])
 def test_slopes_are_finite_near_and_far(phi):
+    values = np.concatenate([np.linspace(-1, 9, 1001), [0, 30, 1e6, 1e30]])
     slope = jax.jit(jax.grad(lambda x: jnp.sum(phi(x) ** 3)))
-    for value in (0.0, -1.0, 0.9, 2.0, 4.3, 5.0, 30.0, 1e6, 1e30):
-        assert np.isfinite(slope(jnp.full((2, 5), value))).all()
+    assert np.isfinite(slope(jnp.tile(jnp.asarray(values, jnp.float32)[:, None], 5))).all()
 
 
 def test_the_fields_make_the_same_map_again():
