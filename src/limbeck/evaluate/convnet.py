@@ -33,13 +33,13 @@ class Training(NamedTuple):
     """How the network is made and trained; the same for all records."""
 
     width: int = 128
-    steps: int = 1000
+    steps: int = 500
     batch: int = 64
     rate: float = 0.02
     augment: bool = True
 
 
-FAST = Training(width=32, steps=600)
+FAST = Training(width=32)
 
 
 class ConvNet(eqx.Module):
