@@ -177,6 +177,8 @@ def test_what_is_not_private_claims_nothing(schema, make):
     claims = ("differentially", "In plain words", "assumed to be public", "not records of")
     for claim in (*claims, "noisy", "covered"):
         assert claim not in text
+    said = "These records were" if make is generated else "These points were"
+    assert text.count(f"{said} made without noise") == 2  # the warning, and under Privacy
     assert "There is no privacy guarantee" in text
 
 
