@@ -200,10 +200,7 @@ class Bundle:
             raise UserError("a distilled set is complete: it has no generator")
         if n < 1:
             raise UserError(f"the number of records must be at least 1, not {n}")
-        # Without `unused-ignore`, mypy would complain when that module is there.
-        from limbeck.generate.sampling import (  # type: ignore[import-not-found, unused-ignore]
-            draw,
-        )
+        from limbeck.generate.sampling import draw
         from limbeck.privacy import noise
 
         x, labels = draw(self.schema, self.generator, n, noise.entropy(seed))
@@ -396,7 +393,7 @@ def load(folder: str | Path) -> Bundle:
     except (FileNotFoundError, NotADirectoryError) as error:
         raise UserError(
             f"{folder} is not a bundle: it has no {Path(error.filename).name}; "
-            "`limbeck distill` makes one"
+            "`limbeck distill` and `limbeck generate` make one"
         ) from None
     except _DAMAGE as error:
         raise UserError(

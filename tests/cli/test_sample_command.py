@@ -171,7 +171,7 @@ def test_a_failure_half_way_leaves_what_was_there(bundles, limbeck_here, monkeyp
 
 @pytest.mark.usefixtures("bundles")
 def test_evaluating_by_kernel_ridge_regression_says_what_to_use(limbeck_here):
-    ran = limbeck_here("evaluate", "out", "--on", "patients.csv")
+    ran = limbeck_here("evaluate", "out", "--on", "patients.csv", "--with", "mlp,krr")
     assert_refused(ran, "krr needs a kernel", "--with logreg,mlp")
 
 

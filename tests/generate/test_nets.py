@@ -5,8 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from limbeck.bundle import Saved
 from limbeck.data.column import Column
 from limbeck.data.schema import ImageShape, Schema
+from limbeck.errors import UserError
 from limbeck.features.fourier import Fourier
 from limbeck.features.mixed import Mixed
 from limbeck.generate import nets, sampling, training
@@ -99,12 +101,6 @@ def learned(steps):
     return Saved(config, nets.to_arrays(net, frozen))
 
 
-def Saved(config, arrays):  # noqa: N802
-    from limbeck.bundle import Saved
-
-    return Saved(config, arrays)
-
-
 @pytest.fixture(scope="module")
 def generator():
     return learned(300)
@@ -141,3 +137,11 @@ def test_nothing_recompiles_from_one_draw_to_the_next(generator):
         if n == 10:
             compiled = sampling._forward._cached._cache_size()
     assert sampling._forward._cached._cache_size() == compiled
+
+
+@pytest.mark.parametrize("missing", ["code", "shares", "arrays"])
+def test_a_generator_of_another_version_is_refused_in_a_line(generator, missing):
+    config = {name: value for name, value in generator.config.items() if name != missing}
+    arrays = {} if missing == "arrays" else generator.arrays
+    with pytest.raises(UserError, match="another version"):
+        sampling.draw(TABLE, Saved(config, arrays), 5, entropy(0))

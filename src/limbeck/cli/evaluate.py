@@ -27,13 +27,18 @@ EVALUATORS = {
 
 
 def evaluate(
-    bundle: Annotated[Path, typer.Argument(help="A folder that `limbeck distill` wrote.")],
+    bundle: Annotated[Path, typer.Argument(help="A folder that `distill` or `generate` wrote.")],
     on: Annotated[
         str, typer.Option(help="Real records: a named set (its test split) or a file or folder.")
     ],
     evaluators: Annotated[
-        str, typer.Option("--with", help=f"Separated by commas: {', '.join(EVALUATORS)}.")
-    ] = "krr",
+        str | None,
+        typer.Option(
+            "--with",
+            help=f"Separated by commas: {', '.join(EVALUATORS)}. If none are named, krr for "
+            "distilled points, logreg for generated records.",
+        ),
+    ] = None,
     real: Annotated[
         str | None,
         typer.Option(
@@ -51,7 +56,7 @@ def evaluate(
     as_json: AsJson = False,
 ) -> None:
     """Score a bundle on real records. The scores are not private: they are not put into it."""
-    names = [name.strip() for name in evaluators.split(",")]
+    names = [name.strip() for name in evaluators.split(",")] if evaluators else []
     for name in names:
         if name not in EVALUATORS:
             raise UserError(f"there is no evaluator '{name}'; choose from: {', '.join(EVALUATORS)}")
@@ -59,6 +64,8 @@ def evaluate(
     from limbeck.data.source import open_source
 
     release = load(bundle)
+    names = names or ["logreg" if release.is_generated else "krr"]
+    names.sort(key=lambda name: name != "krr")  # which refuses at once where there is no kernel
     if save is not None and bundle.resolve() in save.resolve().parents:
         raise UserError(f"{save} is inside the bundle, and scores are not private; save elsewhere")
     test = open_source(on, release.schema, "test")

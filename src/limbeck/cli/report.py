@@ -9,7 +9,7 @@ from limbeck.cli.console import AsJson, print_json
 
 
 def report(
-    bundle: Annotated[Path, typer.Argument(help="A folder that `limbeck distill` wrote.")],
+    bundle: Annotated[Path, typer.Argument(help="A folder that `distill` or `generate` wrote.")],
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="The file to write; default: report.html in BUNDLE."),

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from limbeck.data.schema import Schema
+from limbeck.errors import UserError
 from limbeck.generate import nets
 from limbeck.generate.nets import Net, Statistics
 from limbeck.privacy.noise import Entropy, standard_normal
@@ -27,9 +28,12 @@ def draw(
     Classes come in their shares, as near as whole numbers allow, in random order. Of a categorical
     column's shares one value is drawn.
     """
-    shape = nets.shape_of(generator.config)
-    net, frozen = nets.from_arrays(generator.arrays, schema, shape)
-    labels = _labels(np.asarray(generator.config["shares"]), n, entropy)
+    try:
+        shape = nets.shape_of(generator.config)
+        net, frozen = nets.from_arrays(generator.arrays, schema, shape)
+        labels = _labels(np.asarray(generator.config["shares"]), n, entropy)
+    except (LookupError, ValueError, TypeError):
+        raise UserError("the generator was written by another version of Limbeck") from None
     one_hot = np.eye(len(schema.classes), dtype=np.float32)[labels]
     found = []
     for start in range(0, n, AT_A_TIME):
