@@ -18,7 +18,7 @@ import numpy as np
 
 from limbeck.features.base import unit_norm
 from limbeck.features.dense_ntk import DenseNTK
-from limbeck.generate.training import mean_features
+from limbeck.generate.training import scale
 
 RESULTS = Path(__file__).parent / "results" / "dp_ntk.json"
 CLASSES, PIXELS = 10, 784
@@ -62,7 +62,7 @@ def main():
         return jax.vmap(lambda part: jnp.mean(jax.vmap(lambda r: gradient_of(ntk, r))(part), 0))(x)
 
     def means(x):
-        return jax.vmap(lambda part: mean_features(ntk, part))(x)
+        return jax.vmap(lambda part: ntk.total(part, scale) / len(part))(x)
 
     one = jax.jit(lambda record: gradient_of(ntk, record))
 

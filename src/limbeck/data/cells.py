@@ -51,20 +51,36 @@ def _numbers(column: Column, cells: "pd.Series[Any]", marks: tuple[str, ...]) ->
 def parse_numbers(
     cells: "pd.Series[Any]", marks: tuple[str, ...]
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Numbers, NaN where there is none, and where that is because the cell is missing."""
+    """Numbers, NaN where there is none, and where that is because the cell is missing.
+
+    One cell that is missing, or is text, can turn a column of numbers into one of objects. Both
+    ways of reading give a cell the same number, and both know the marks: what other records hold
+    must not change how this one is read.
+    """
     missing = cells.isna().to_numpy(dtype=bool)
     if pd.api.types.is_numeric_dtype(cells.dtype) and not pd.api.types.is_complex_dtype(cells):
-        return cells.to_numpy(dtype=np.float64, na_value=np.nan), missing
-    if isinstance(cells.dtype, pd.CategoricalDtype) or pd.api.types.is_object_dtype(cells.dtype):
-        cells = cells.astype(object).map(text, na_action="ignore").astype("str")
-    if not pd.api.types.is_string_dtype(cells.dtype):  # dates, intervals, complex numbers
-        return np.full(len(cells), np.nan), missing
-    stripped = cells.str.strip()
-    missing = missing | stripped.isin(["", *marks]).to_numpy(dtype=bool)
-    parsed = pd.to_numeric(stripped.mask(missing), errors="coerce")
-    values = parsed.to_numpy(dtype=np.float64, na_value=np.nan)
-    spelled_nan = stripped.str.lower().eq("nan").to_numpy(dtype=bool, na_value=False)
-    return values, missing | spelled_nan
+        values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
+    else:
+        absent = {"", "nan", *marks}
+        held = [text(cell) if isinstance(cell, str) else cell for cell in cells.astype(object)]
+        spelled = [
+            isinstance(cell, str) and (cell in absent or cell.lower() == "nan") for cell in held
+        ]
+        missing = missing | np.array(spelled, dtype=bool)
+        values = np.array([_number(cell) for cell in held], dtype=np.float64)
+    marked = np.array([_number(mark) for mark in marks], dtype=np.float64)
+    return values, missing | np.isin(values, marked[~np.isnan(marked)])
+
+
+def _number(cell: object) -> float:
+    """The number that a cell holds, by its value and not by the type of its column; else NaN."""
+    if isinstance(cell, bool | np.bool_ | int | float | np.integer | np.floating):
+        return float(cell)
+    written = text(cell)
+    try:
+        return np.nan if "_" in written else float(written)  # 1_000 is Python's, not a data file's
+    except ValueError:
+        return np.nan
 
 
 def _positions(column: Column, cells: "pd.Series[Any]", marks: tuple[str, ...]) -> Cells:
@@ -99,11 +115,12 @@ def _factorize(cells: "pd.Series[Any]") -> tuple[NDArray[np.int64], list[str]]:
 
 
 def _spelled(cell: object) -> str:
-    """The cell as text; a whole number is spelled the same whatever type its column has.
+    """The cell as text; a number is spelled by its value, whatever type its column has.
 
     One missing cell turns a column of integers into floats. That must not change how the other
     records are read.
     """
-    if isinstance(cell, float | np.floating) and float(cell).is_integer():
-        return str(int(cell))
+    if isinstance(cell, float | np.floating):
+        value = float(cell)
+        return str(int(value)) if value.is_integer() else str(value)
     return text(cell)

@@ -81,21 +81,39 @@ def _step(
 
     def loss(net: Net) -> Float[Array, ""]:
         records = net(codes)[0].reshape(len(means), descent.per_class, -1)
-        found = jax.vmap(lambda x: mean_features(phi, x))(records)
-        return jnp.sum(weights * jnp.sum((means - found) ** 2, axis=1))
+        return jnp.sum(weights * jax.vmap(lambda x, mean: distance(phi, x, mean))(records, means))
 
     gradient = eqx.filter_grad(loss)(net)
     updates, state = descent.optimiser().update(gradient, state)
     return eqx.apply_updates(net, updates), state
 
 
-def mean_features(phi: FeatureMap, x: Float[Array, "n d"]) -> Float[Array, " f"]:
-    """The mean of φ/‖φ‖ over records, as it was measured.
+def distance(phi: FeatureMap, x: Float[Array, "n d"], mean: Float[Array, " f"]) -> Float[Array, ""]:
+    """‖μ − E φ(x)‖², less ‖μ‖², without bias from so few x.
 
-    Features shorter than one, of rows with shares in place of a choice, are left as they are:
-    they are the means of what is drawn.
+    The squared norm of a mean over n records is larger than that of the expectation, by as much as
+    records differ, over n. Taken as it is, it would reward records that are all alike. So pairs of
+    different records are counted only: (‖Σ φ‖² − Σ ‖φ‖²) / n(n − 1).
     """
-    return phi.total(x, lambda norms: 1 / jnp.maximum(norms, 1)) / len(x)
+    lengths = []
+
+    def weigh(norms: Float[Array, " n"]) -> Float[Array, " n"]:
+        factors = scale(norms)
+        lengths.append(norms * factors)
+        return factors
+
+    total, n = phi.total(x, weigh), len(x)
+    pairs = (jnp.sum(total**2) - jnp.sum(lengths[0] ** 2)) / (n * max(n - 1, 1))
+    return pairs - 2 * (mean @ total) / n
+
+
+def scale(norms: Float[Array, " n"]) -> Float[Array, " n"]:
+    """To norm one, as they were measured.
+
+    Features shorter than that, of rows with shares in place of a choice, are left as they are: they
+    are the means of what is drawn.
+    """
+    return 1 / jnp.maximum(norms, 1)
 
 
 def _codes(key: PRNGKeyArray, classes: int, per_class: int, code: int) -> Float[Array, "n i"]:
