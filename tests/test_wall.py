@@ -72,6 +72,23 @@ def test_imports_stay_in_their_layer(path):
     assert not offending
 
 
+def test_rows_are_handed_out_within_measure_only():
+    """By `revealed`; everything else that can be imported hands out noisy numbers."""
+    importers = {
+        part(f) for f in FILES for _, name in imports(f) if name == "measure.records.revealed"
+    }
+    assert importers
+    assert all(name.startswith("measure.") for name in importers)
+
+
+def test_nobody_reaches_into_private_data():
+    for path in FILES:
+        names = {
+            n.attr for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Attribute)
+        }
+        assert "_source" not in names or part(path) == "data.private"
+
+
 def test_only_measure_and_the_public_front_import_private_data():
     importers = {
         part(f) for f in FILES for _, name in imports(f) if name.startswith("data.private")

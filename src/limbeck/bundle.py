@@ -378,6 +378,11 @@ def check_destination(folder: Path, overwrite: bool) -> None:
         raise UserError(f"{folder} is not a bundle and is not overwritten; choose another folder")
 
 
+def in_a_bundle(path: Path) -> bool:
+    """Whether the path lies in a folder that is to be published, however deep, links followed."""
+    return any((above / "release.json").exists() for above in path.resolve().parents)
+
+
 def load(folder: str | Path) -> Bundle:
     """Read a bundle."""
     folder = Path(folder)

@@ -40,7 +40,9 @@ def test_real_records_and_several_models_stand_beside(release, limbeck_here, her
     ran = limbeck_here("evaluate", release.folder, "--on", "test.csv", *asked)
     assert (ran.code, ran.err) == (0, "")
     assert "--real FILE" not in ran.out
-    saved = json.loads((here / "scores.json").read_text())["scores"]
+    written = json.loads((here / "scores.json").read_text())
+    assert "not private" in written["note"]
+    saved = written["scores"]
     found = {(score["evaluator"], score["trained_on"]) for score in saved}
     both = {(name, on) for name in ("krr", "logreg", "similarity") for on in ("release", "real")}
     assert found == both | {("majority", "majority")}
@@ -50,8 +52,16 @@ def test_real_records_and_several_models_stand_beside(release, limbeck_here, her
 def test_scores_are_not_saved_into_the_bundle(release, limbeck_here):
     inside = release.folder / "scores.json"
     ran = limbeck_here("evaluate", release.folder, "--on", "patients.csv", "--save", inside)
-    assert_refused(ran, "inside the bundle")
+    assert_refused(ran, "inside a bundle")
     assert not inside.exists()
+
+
+def test_nor_into_any_other_bundle(release, limbeck_here, here):
+    (here / "other").mkdir()
+    (here / "other" / "release.json").write_text("{}")
+    other = here / "other" / "scores.json"
+    ran = limbeck_here("evaluate", release.folder, "--on", "patients.csv", "--save", other)
+    assert_refused(ran, "inside a bundle")
 
 
 def test_accuracy_counts_the_right_answers(release, limbeck_here, here):

@@ -83,7 +83,7 @@ def test_it_does_not_say_so_where_there_is_no_privacy(here, limbeck_here):
 @pytest.mark.usefixtures("bundles")
 def test_as_json_it_says_what_was_written(limbeck_here):
     ran = limbeck_here("sample", "out", "-n", 3, "-o", "more.csv", "--json")
-    assert ran.json == {"bundle": "out", "records": 3, "file": "more.csv"}
+    assert ran.json == {"bundle": "out", "records": 3, "file": "more.csv", "warnings": []}
 
 
 def test_the_same_seed_draws_the_same_and_no_seed_draws_anew(bundles, limbeck_here):

@@ -74,6 +74,14 @@ def test_the_seed_is_the_network():
     assert np.abs(same - other).max() > 0.01
 
 
+def test_the_network_is_the_same_in_every_precision():
+    """Moments are measured in float64, and generators trained in float32."""
+    ntk, x = [DenseNTK(dimension=5, widths=(7,)) for _ in range(2)], np.asarray(records())
+    with jax.enable_x64(True):
+        wide = ntk[0](jnp.asarray(x, jnp.float64))
+    np.testing.assert_allclose(wide, ntk[1](jnp.asarray(x)), atol=1e-6)
+
+
 def mixed(inner):
     return Mixed(dimension=6, numbers=(0, 4), choices=2, inner=inner)
 

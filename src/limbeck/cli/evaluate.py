@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from limbeck.data.source import Source
     from limbeck.evaluate.records import Score
 
+NOT_PRIVATE = "Computed on real records: not private, do not publish without thought."
+
 EVALUATORS = {
     "krr": "limbeck.evaluate.krr:evaluate",
     "logreg": "limbeck.evaluate.classical:logreg",
@@ -60,19 +62,19 @@ def evaluate(
     for name in names:
         if name not in EVALUATORS:
             raise UserError(f"there is no evaluator '{name}'; choose from: {', '.join(EVALUATORS)}")
-    from limbeck.bundle import load
+    from limbeck.bundle import in_a_bundle, load
     from limbeck.data.source import open_source
 
     release = load(bundle)
     names = names or ["logreg" if release.is_generated else "krr"]
     names.sort(key=lambda name: name != "krr")  # which refuses at once where there is no kernel
-    if save is not None and bundle.resolve() in save.resolve().parents:
-        raise UserError(f"{save} is inside the bundle, and scores are not private; save elsewhere")
+    if save is not None and in_a_bundle(save):
+        raise UserError(f"{save} is inside a bundle, and scores are not private; save elsewhere")
     test = open_source(on, release.schema, "test")
     scores, note = _scores(names, release, test, _real(real, on, release.schema), fast, seed)
     found = {"bundle": str(bundle), "on": on, "scores": [score.to_json() for score in scores]}
     if save is not None:
-        _save(save, found)
+        _save(save, {"note": NOT_PRIVATE, **found})
     if as_json:
         print_json(found)
     else:
@@ -150,7 +152,7 @@ def _show(scores: "list[Score]", title: str, note: str) -> None:
         if "accuracy" not in rows[score.evaluator, score.trained_on]:
             where = _trained_on(score)
             console.print(f"{score.evaluator}, {score.metric}, {where}: {score.value:.4g}")
-    print(f"{note}Computed on real records: not private, do not publish without thought.")
+    print(f"{note}{NOT_PRIVATE}")
 
 
 HEADINGS = {"accuracy": "accuracy", "balanced_accuracy": "balanced"}

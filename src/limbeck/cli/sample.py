@@ -34,16 +34,19 @@ def sample(
 ) -> None:
     """Draw more records from the generator of a bundle; that costs no privacy."""
     _check(output, overwrite)
+    from limbeck import card
     from limbeck.bundle import load
 
     release = load(bundle)
     if release.schema.is_image and output.suffix != ".npz":
         raise UserError(f"{output}: pictures are written as x and y; let the name end in .npz")
     _write(release.sample(records, seed), output)
+    warnings = card.warnings(release)
     if as_json:
-        print_json({"bundle": str(bundle), "records": records, "file": str(output)})
+        told = {"bundle": str(bundle), "records": records, "file": str(output)}
+        print_json({**told, "warnings": warnings})
         return
-    print(f"{records} records: {output}")
+    print("\n".join([*warnings, f"{records} records: {output}"]))
     if release.budget is None:
         print("NOT PRIVATE, like the bundle: they carry no privacy guarantee.")
     else:

@@ -99,14 +99,17 @@ class DenseNTK(FeatureMap):
 
     @functools.cached_property
     def _layers(self) -> list[Layer]:
-        """Uniform within ±1/√inputs, weights and biases, as PyTorch has it."""
+        """Uniform within ±1/√inputs, weights and biases, as PyTorch has it.
+
+        Always float32: in another precision the same key draws other numbers.
+        """
         sides = [self.dimension, *self.widths, self.logits]
         with jax.ensure_compile_time_eval():
             keys = jax.random.split(jax.random.key(self.seed), (len(sides) - 1, 2))
             return [
                 (
-                    jax.random.uniform(of_w, (i, o), minval=-1, maxval=1) / math.sqrt(i),
-                    jax.random.uniform(of_b, (o,), minval=-1, maxval=1) / math.sqrt(i),
+                    jax.random.uniform(of_w, (i, o), jnp.float32, -1, 1) / math.sqrt(i),
+                    jax.random.uniform(of_b, (o,), jnp.float32, -1, 1) / math.sqrt(i),
                 )
                 for (of_w, of_b), i, o in zip(keys, sides, sides[1:], strict=False)
             ]

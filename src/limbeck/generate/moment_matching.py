@@ -100,15 +100,17 @@ class MomentMatching(abc.ABC):
         ledger = Ledger(calibrate(plan, budget))
         noise = {entry.purpose: float(entry.noise_multiplier or 0) for entry in ledger.plan}
 
-        # Behind the wall: one noisy sum of features a class.
-        measured = moments.measure(private, phi, ledger=ledger, entropy=source, progress=progress)
-
-        # Post-processing: a generator with these moments, and records from it.
         try:
+            # Behind the wall: one noisy sum of features a class.
+            measured = moments.measure(
+                private, phi, ledger=ledger, entropy=source, progress=progress
+            )
+
+            # Post-processing: a generator with these moments, and records from it.
             generator = self._generator(schema, phi, measured, noise, source, progress)
+            x, labels = sampling.draw(schema, generator, self.records, source)
         except KeyboardInterrupt:
             raise interrupted(ledger, budget) from None
-        x, labels = sampling.draw(schema, generator, self.records, source)
         return Bundle.generated(
             method=self,
             schema=schema,
@@ -137,7 +139,8 @@ class MomentMatching(abc.ABC):
         source: Entropy,
         progress: Progress,
     ) -> Saved:
-        counts = np.maximum(measured.counts, noise[COUNTS])
+        # Whole numbers: the last digits of a noisy number are nobody's business.
+        counts = np.maximum(np.rint(measured.counts), noise[COUNTS])
         target = target_of(measured.sums, counts, noise[EMBEDDING])
         widths = (COLOUR if schema.image_shape[2] > 1 else GREY) if schema.is_image else ROWS
         shape = Shape(self.code, widths)

@@ -82,8 +82,11 @@ def _sum_of(phi: FeatureMap, x: NDArray[np.floating]) -> Floats:
 def clipped_sum(
     phi: FeatureMap, x: Float[Array, "n d"], mask: Bool[Array, " n"]
 ) -> Float[Array, " f"]:
-    """Of the records that are not padding, each scaled to norm one.
+    """Of the records that are not padding, each scaled to norm one; what is not finite is left out.
 
     **Guarantee.** Each contributes a vector of norm at most `CLIP.record_norm`.
     """
-    return phi.total(x, lambda norms: jnp.where(mask, CLIP.factors(norms), 0))
+    # Zero times infinity is no number: what is left out is taken out, not multiplied away.
+    sound = mask & jnp.isfinite(x).all(axis=1)
+    x = jnp.where(sound[:, None], x, 0)
+    return phi.total(x, lambda norms: jnp.where(sound, CLIP.factors(norms), 0))

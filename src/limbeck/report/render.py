@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from limbeck import card
-from limbeck.bundle import Bundle, load
+from limbeck.bundle import Bundle, in_a_bundle, load
 from limbeck.errors import UserError
 from limbeck.report import budget, columns, loading, pictures, words
 from limbeck.report.scores import Scores
@@ -77,7 +77,7 @@ def write(
 def _check(output: Path, private: bool) -> None:
     """Refuse to publish scores, and to write over anything but a report."""
     try:
-        if private and any((up / "release.json").exists() for up in output.resolve().parents):
+        if private and in_a_bundle(output):
             raise UserError(
                 f"{output} lies in a bundle, which is to be published, and scores are private; "
                 "choose a file outside of it with -o"
