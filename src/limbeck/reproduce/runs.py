@@ -21,6 +21,7 @@ from limbeck.errors import UserError
 from limbeck.evaluate import classical, convnet, krr
 from limbeck.evaluate.records import Score
 from limbeck.evaluate.task import Task, read
+from limbeck.generate.moment_matching import DPHP, DPMERF, DPNTK
 from limbeck.privacy.budget import Budget
 from limbeck.progress import Progress, silent
 from limbeck.reproduce.cells import OURS, Cell, published_settings
@@ -46,6 +47,11 @@ METHODS: dict[str, Callable[[Cell], Any]] = {
     "dp-kip-fc-ntk": lambda cell: DPKIP(per_class=_points(cell)),
     "dp-kip-scatternet": lambda cell: _scatternet(cell),
     OURS: lambda cell: Readout(per_class=_points(cell)),
+    "dp-ntk": lambda cell: DPNTK(
+        records=_records(cell), widths=(int(cell.run_settings.get("width", 800)),)
+    ),
+    "dp-merf": lambda cell: DPMERF(records=_records(cell)),
+    "dp-hp": lambda cell: DPHP(records=_records(cell)),
 }
 REAL = "real"  # not a method: real records, as many a class as the others have points
 
@@ -108,6 +114,8 @@ def _real(cell: Cell, seed: int, progress: Progress) -> dict[str, Any]:
 
 def _as_published(config: Any, cell: Cell) -> Any:
     found = published_settings(cell)
+    if not isinstance(config, KIP | DPKIP):
+        raise UserError("--published is for KIP and DP-KIP; the others run with our own settings")
     if not found:
         raise UserError(f"{cell.table} {cell.label}: the paper gives no settings for {cell.method}")
     changes: dict[str, Any] = {NAMES.get(name, name): value for name, value in found.items()}
@@ -120,6 +128,11 @@ def _as_published(config: Any, cell: Cell) -> Any:
         if config.features == "scatter":
             changes["clip_in"] = "pixels"
     return dataclasses.replace(config, **changes)
+
+
+def _records(cell: Cell) -> int:
+    """Of a generator: as many as MNIST has, or so many a class of ten."""
+    return 60_000 if cell.per_class is None else 10 * cell.per_class
 
 
 def _scatternet(cell: Cell) -> DPKIP:
