@@ -23,8 +23,8 @@ INTERRUPTED = 130
 
 app = typer.Typer(
     name="limbeck",
-    help="Turn a private data set into a tiny one that anyone may have, under a stated "
-    "differential-privacy guarantee.",
+    help="Turn a private data set into a tiny or synthetic one that anyone may have, under a "
+    "stated differential-privacy guarantee.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
