@@ -7,8 +7,6 @@ import pytest
 
 from limbeck.features.base import unit_norm
 from limbeck.features.dense_ntk import DenseNTK
-from limbeck.features.fourier import Fourier
-from limbeck.features.mixed import Mixed
 
 NETS = [(7,), (6, 5), (4, 3, 5)]
 
@@ -80,44 +78,3 @@ def test_the_network_is_the_same_in_every_precision():
     with jax.enable_x64(True):
         wide = ntk[0](jnp.asarray(x, jnp.float64))
     np.testing.assert_allclose(wide, ntk[1](jnp.asarray(x)), atol=1e-6)
-
-
-def mixed(inner):
-    return Mixed(dimension=6, numbers=(0, 4), choices=2, inner=inner)
-
-
-def rows(n=8, seed=0):
-    """A number, a column of two values, a number, a column of two values."""
-    rng = np.random.default_rng(seed)
-    pairs = [np.eye(2)[rng.integers(0, 2, n)] for _ in range(2)]
-    columns = [rng.random((n, 1)), pairs[0], pairs[1][:, :1], rng.random((n, 1)), pairs[1][:, 1:]]
-    return jnp.asarray(np.concatenate(columns, axis=1), jnp.float32)
-
-
-INNER = [
-    DenseNTK(dimension=2, widths=(5,)),
-    Fourier(dimension=2, count=6, length_scale=0.5),
-]
-
-
-@pytest.mark.parametrize("inner", INNER)
-def test_mixed_rows_have_unit_norm_and_halve_it_between_numbers_and_categories(inner):
-    found = mixed(inner)(rows())
-    np.testing.assert_allclose(jnp.sum(found**2, axis=1), 1, atol=1e-6)
-    np.testing.assert_allclose(jnp.sum(found[:, : inner.size] ** 2, axis=1), 0.5, atol=1e-6)
-
-
-@pytest.mark.parametrize("inner", INNER)
-def test_a_total_of_mixed_rows_is_the_sum_of_their_features(inner):
-    phi, x, weights = mixed(inner), rows(), jnp.arange(8.0)
-    total = phi.total(x, lambda norms: weights / norms)
-    np.testing.assert_allclose(total, weights @ phi(x), atol=1e-5)
-
-
-def test_tables_of_one_kind_have_that_part_alone():
-    x = rows()
-    numbers = Mixed(dimension=2, numbers=(0, 1), choices=0, inner=INNER[1])
-    np.testing.assert_allclose(jnp.sum(numbers(x[:, [0, 4]]) ** 2, axis=1), 1, atol=1e-6)
-    choices = Mixed(dimension=2, numbers=(), choices=1, inner=None)
-    np.testing.assert_allclose(choices(x[:, 1:3]), x[:, 1:3])
-    assert choices.size == 2

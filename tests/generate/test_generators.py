@@ -84,10 +84,8 @@ def test_arrays_are_the_whole_generator(schema, shape):
 def learned(steps):
     """Class 0 is young and in ward a, class 1 old and in ward b; half of all smoke."""
     phi = Mixed(
-        dimension=5,
-        numbers=(0, 4),
-        choices=1,
-        inner=Fourier(dimension=2, count=20, length_scale=0.5),
+        columns=((1, "number"), (3, "choice"), (1, "yes-no")),
+        inner=Fourier(dimension=1, count=20, length_scale=0.5),
     )
     rng = np.random.default_rng(0)
     age, smoker = 0.1 * rng.random((2, 500, 1)), rng.integers(0, 2, (2, 500, 1))
@@ -97,7 +95,7 @@ def learned(steps):
     target = Target(means.astype(np.float32), np.ones(2, np.float32))
     descent, key = Descent(steps, 50, 0.02), jax.random.key(0)
     net, frozen = training.train(TABLE, phi, target, Shape(4, (20, 20)), descent, key)
-    config = {"code": 4, "widths": [20, 20], "shares": [0.25, 0.75]}
+    config = {"code": 4, "widths": [20, 20], "shares": [0.25, 0.75], "places": {}}
     return Saved(config, nets.to_arrays(net, frozen))
 
 
@@ -139,7 +137,7 @@ def test_nothing_recompiles_from_one_draw_to_the_next(generator):
     assert sampling._forward._cached._cache_size() == compiled
 
 
-@pytest.mark.parametrize("missing", ["code", "shares", "arrays"])
+@pytest.mark.parametrize("missing", ["code", "shares", "places", "arrays"])
 def test_a_generator_of_another_version_is_refused_in_a_line(generator, missing):
     config = {name: value for name, value in generator.config.items() if name != missing}
     arrays = {} if missing == "arrays" else generator.arrays

@@ -8,9 +8,11 @@ import pytest
 import limbeck
 from limbeck.data.column import Column
 from limbeck.data.schema import Schema
+from limbeck.features.conv_ntk import ConvNTK
 from limbeck.features.dense_ntk import DenseNTK
 from limbeck.features.fourier import Fourier
-from limbeck.features.mixed import Mixed
+from limbeck.features.mixed import Mixed, columns_of
+from limbeck.features.places import BINS, Places, edges_of
 from limbeck.measure import moments
 from limbeck.privacy import noise
 from limbeck.privacy.accounting import calibrate
@@ -26,13 +28,11 @@ SCHEMA = Schema(
         Column("c", "numeric", minimum=0, maximum=1),
     ),
 )
+COLUMNS = columns_of(SCHEMA)
 MAPS = {
-    "e-ntk": Mixed(
-        dimension=4, numbers=(0, 3), choices=1, inner=DenseNTK(dimension=2, widths=(6, 5))
-    ),
-    "fourier": Mixed(
-        dimension=4, numbers=(0, 3), choices=1, inner=Fourier(dimension=2, count=5, length_scale=1)
-    ),
+    "e-ntk": Mixed(columns=COLUMNS, inner=DenseNTK(dimension=2, widths=(6, 5))),
+    "e-ntk of columns": Mixed(columns=COLUMNS, inner=ConvNTK(dimension=2, channels=3, width=4)),
+    "fourier": Mixed(columns=COLUMNS, inner=Fourier(dimension=2, count=5, length_scale=1)),
     "plain e-ntk": DenseNTK(dimension=4, widths=(7,)),
 }
 
@@ -146,6 +146,42 @@ def test_two_draws_are_made_and_charged(monkeypatch):
     _, ledger = measured(private_of(*encoded()), MAPS["fourier"])
     assert drawn == [(3, MAPS["fourier"].size), (1, 3)]
     assert sum(entry.draws for entry in ledger.entries) == 2
+
+
+def counted(private):
+    plan = [Measurement(purpose=moments.HISTOGRAMS)]
+    ledger = Ledger(calibrate(plan, Budget(epsilon=1.0, delta=1e-5)))
+    columns, edges = (0, 3), edges_of(SCHEMA)
+    return moments.histograms(private, columns, edges, ledger=ledger, entropy=entropy(0)), ledger
+
+
+def test_histograms_count_and_one_record_moves_them_by_the_root_of_the_columns(bare):
+    x, y = encoded()
+    x[:50, 0], x[50:60, 0] = 0, 1
+    whole, ledger = counted(private_of(x, y))
+    assert whole.shape == (2, BINS)
+    assert (whole[0, 0], whole[0, -1], whole[0].sum()) == (50, 10, 9000)
+    assert [entry.purpose for entry in ledger.entries] == [moments.HISTOGRAMS]
+    for gone in (0, 55, 8999):
+        kept = np.arange(len(y)) != gone
+        less, _ = counted(private_of(x[kept], y[kept]))
+        assert np.linalg.norm(whole - less) == pytest.approx(2**0.5)
+        assert bare[moments.HISTOGRAMS].record_norm == pytest.approx(2**0.5)
+
+
+@pytest.mark.usefixtures("bare")
+def test_sums_are_of_places_where_there_are_some():
+    x, y = encoded()
+    at = [np.linspace(0, 1, BINS + 1) ** 0.5] * 2
+    places = Places((0, 3), edges_of(SCHEMA), at)
+    phi = MAPS["fourier"]
+    plan = [Measurement(purpose=purpose) for purpose in (moments.EMBEDDING, moments.COUNTS)]
+    ledger = Ledger(calibrate(plan, Budget(epsilon=1.0, delta=1e-5)))
+    found = moments.measure(private_of(x, y), phi, places, ledger=ledger, entropy=entropy(0))
+    features = np.asarray(phi(places.of(x).astype(np.float32)), np.float64)
+    np.testing.assert_allclose(found.sums[1], features[y == 1].sum(axis=0), rtol=1e-4, atol=1e-3)
+    plain, _ = measured(private_of(x, y), phi)
+    assert np.abs(plain.sums - found.sums).max() > 10
 
 
 def test_noise_hides_the_sums():

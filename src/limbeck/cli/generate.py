@@ -49,9 +49,14 @@ def generate(
         int | None,
         typer.Option(min=1, help="Random numbers that make a record.", rich_help_panel=METHOD),
     ] = None,
+    net: Annotated[
+        str | None, typer.Option(help="fc or cnn; dp-ntk only.", rich_help_panel=METHOD)
+    ] = None,
     widths: Annotated[
         str | None,
-        typer.Option(help="Of the network; dp-ntk: 800, or 800,1000.", rich_help_panel=METHOD),
+        typer.Option(
+            help="Of the network; dp-ntk: 800, or 800,1000; cnn: 30,200.", rich_help_panel=METHOD
+        ),
     ] = None,
     frequencies: Annotated[
         int | None, typer.Option(min=1, help="dp-merf only.", rich_help_panel=METHOD)
@@ -87,6 +92,7 @@ def generate(
         batch=batch,
         learning_rate=learning_rate,
         code=code,
+        net=net,
         widths=None if widths is None else _whole_numbers(widths),
         frequencies=frequencies,
         order=order,

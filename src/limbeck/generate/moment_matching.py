@@ -13,6 +13,7 @@ Vinaroz, Charusaie, Harder, Adamczewski & Park 2022 (DP-HP).
 import abc
 import dataclasses
 import math
+from typing import Literal
 
 import jax
 import numpy as np
@@ -21,15 +22,18 @@ from limbeck.bundle import Bundle, Saved
 from limbeck.data.schema import Described, Schema
 from limbeck.errors import UserError
 from limbeck.features.base import FeatureMap
+from limbeck.features.bins import number_coordinates
+from limbeck.features.conv_ntk import ConvNTK
 from limbeck.features.dense_ntk import DenseNTK
 from limbeck.features.fourier import Fourier, length_scale
 from limbeck.features.hermite import Hermite
-from limbeck.features.mixed import Mixed, numbers_and_choices
+from limbeck.features.mixed import Mixed, columns_of
+from limbeck.features.places import Places, edges_of, places_of
 from limbeck.generate import nets, sampling
 from limbeck.generate.nets import Shape
 from limbeck.generate.training import Descent, Target, train
 from limbeck.measure import moments
-from limbeck.measure.moments import COUNTS, EMBEDDING, Moments
+from limbeck.measure.moments import COUNTS, EMBEDDING, HISTOGRAMS, Moments
 from limbeck.privacy.accounting import calibrate, interrupted
 from limbeck.privacy.budget import Budget, Measurement
 from limbeck.privacy.ledger import Ledger
@@ -51,6 +55,7 @@ class MomentMatching(abc.ABC):
         along a cosine, on so many records at a time, equally many of each class.
     code : the number of random numbers that a record is made of.
     count_share : of the noise budget, for the number of records in each class.
+    histogram_share : of the noise budget, for where the numbers of a table are.
     """
 
     records: int = 10_000
@@ -59,11 +64,14 @@ class MomentMatching(abc.ABC):
     learning_rate: float = 0.01
     code: int = 10
     count_share: float = 0.01
+    histogram_share: float = 0.05
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             option = "--" + field.name.replace("_", "-")
+            if value is None or isinstance(value, str):
+                continue
             if isinstance(value, int | float):
                 if not 0 < value < math.inf:
                     raise UserError(f"{option} must be a positive number, not {value:g}")
@@ -97,17 +105,22 @@ class MomentMatching(abc.ABC):
             Measurement(purpose=EMBEDDING),
             Measurement(purpose=COUNTS, share=self.count_share),
         ]
+        if not schema.is_image and number_coordinates(schema):
+            plan.append(Measurement(purpose=HISTOGRAMS, share=self.histogram_share))
         ledger = Ledger(calibrate(plan, budget))
         noise = {entry.purpose: float(entry.noise_multiplier or 0) for entry in ledger.plan}
 
         try:
-            # Behind the wall: one noisy sum of features a class.
+            # Behind the wall: where a table's numbers are, and one noisy sum of features a class.
+            places = Places()
+            if HISTOGRAMS in noise:
+                places = _places(private, noise[HISTOGRAMS], ledger, source, progress)
             measured = moments.measure(
-                private, phi, ledger=ledger, entropy=source, progress=progress
+                private, phi, places, ledger=ledger, entropy=source, progress=progress
             )
 
             # Post-processing: a generator with these moments, and records from it.
-            generator = self._generator(schema, phi, measured, noise, source, progress)
+            generator = self._generator(schema, phi, places, measured, noise, source, progress)
             x, labels = sampling.draw(schema, generator, self.records, source)
         except KeyboardInterrupt:
             raise interrupted(ledger, budget) from None
@@ -123,17 +136,18 @@ class MomentMatching(abc.ABC):
         )
 
     def map_for(self, schema: Schema) -> FeatureMap:
-        """For pictures all pixels; for tables the numbers, with the categories beside them."""
+        """For pictures all pixels; for tables the numbers, and the columns and their pairs."""
         if schema.is_image:
             return self.features(schema.width)
-        numbers, choices = numbers_and_choices(schema)
+        numbers = number_coordinates(schema)
         inner = self.features(len(numbers)) if numbers else None
-        return Mixed(dimension=schema.width, numbers=numbers, choices=choices, inner=inner)
+        return Mixed(columns=columns_of(schema), inner=inner)
 
     def _generator(
         self,
         schema: Schema,
         phi: FeatureMap,
+        places: Places,
         measured: Moments,
         noise: dict[str, float],
         source: Entropy,
@@ -148,8 +162,30 @@ class MomentMatching(abc.ABC):
         descent = Descent(self.steps, per_class, self.learning_rate)
         key = jax.random.key(int.from_bytes(source.bytes(4), "little"))
         net, frozen = train(schema, phi, target, shape, descent, key, progress)
-        config = {**shape._asdict(), "shares": (counts / counts.sum()).tolist()}
+        config = {
+            **shape._asdict(),
+            "shares": (counts / counts.sum()).tolist(),
+            "places": places.to_json(),
+        }
         return Saved(config, nets.to_arrays(net, frozen))
+
+
+def _places(
+    private: Described, noise: float, ledger: Ledger, source: Entropy, progress: Progress
+) -> Places:
+    """From one noisy histogram of each column of numbers."""
+    numbers, edges = number_coordinates(private.schema), edges_of(private.schema)
+    counts = np.rint(
+        moments.histograms(
+            private, numbers, edges, ledger=ledger, entropy=source, progress=progress
+        )
+    )
+    deviation, rows = noise * math.sqrt(len(numbers)), float(np.median(counts.sum(axis=1)))
+    at = [
+        places_of(found[: len(its) - 1], deviation, rows)
+        for found, its in zip(counts, edges, strict=True)
+    ]
+    return Places(numbers, edges, at)
 
 
 def target_of(sums: moments.Floats, counts: moments.Floats, noise: float) -> Target:
@@ -167,29 +203,49 @@ def target_of(sums: moments.Floats, counts: moments.Floats, noise: float) -> Tar
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DPNTK(MomentMatching):
-    """Gradients of an untrained network with hidden layers of these `widths`."""
+    """Gradients of an untrained network.
 
+    Attributes
+    ----------
+    net : "fc", fully connected; or "cnn", which sees every number by itself first.
+    widths : of the hidden layers; for "cnn" the channels, and the hidden layer.
+    """
+
+    net: Literal["fc", "cnn"] = "fc"
     widths: tuple[int, ...] = (800,)
 
     name = "dp-ntk"
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.net not in ("fc", "cnn"):
+            raise UserError(f"--net is fc or cnn, not '{self.net}'")
+        if self.net == "cnn" and len(self.widths) != 2:
+            raise UserError("--net cnn needs two widths, of channels and hidden: --widths 30,200")
+
     def features(self, dimension: int) -> FeatureMap:
         """The empirical NTK in full."""
+        if self.net == "cnn":
+            channels, width = self.widths
+            return ConvNTK(dimension=dimension, channels=channels, width=width)
         return DenseNTK(dimension=dimension, widths=self.widths)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class DPMERF(MomentMatching):
-    """Random Fourier features of a Gaussian kernel, at so many `frequencies`."""
+    """Random Fourier features of a Gaussian kernel, at so many `frequencies`.
 
-    frequencies: int = 2500
+    If they are not given, 2500, but at most 20 a coordinate.
+    """
+
+    frequencies: int | None = None
 
     name = "dp-merf"
 
     def features(self, dimension: int) -> FeatureMap:
         """At a length scale that the dimension gives: no median of distances of private records."""
-        scale = length_scale(dimension)
-        return Fourier(dimension=dimension, count=self.frequencies, length_scale=scale)
+        count = self.frequencies or min(2500, 20 * dimension)
+        return Fourier(dimension=dimension, count=count, length_scale=length_scale(dimension))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

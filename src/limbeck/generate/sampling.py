@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from limbeck.data.schema import Schema
 from limbeck.errors import UserError
+from limbeck.features.places import Places
 from limbeck.generate import nets
 from limbeck.generate.nets import Net, Statistics
 from limbeck.privacy.noise import Entropy, standard_normal
@@ -32,6 +33,7 @@ def draw(
         shape = nets.shape_of(generator.config)
         net, frozen = nets.from_arrays(generator.arrays, schema, shape)
         labels = _labels(np.asarray(generator.config["shares"]), n, entropy)
+        places = Places(**generator.config["places"])
     except (LookupError, ValueError, TypeError):
         raise UserError("the generator was written by another version of Limbeck") from None
     one_hot = np.eye(len(schema.classes), dtype=np.float32)[labels]
@@ -43,7 +45,7 @@ def draw(
         noise = standard_normal(entropy, (AT_A_TIME, shape.code)).astype(np.float32)
         codes = nets.codes_for(jnp.asarray(noise), jnp.asarray(padded))
         found.append(np.asarray(_forward(net, codes, frozen))[: len(piece)])
-    return _chosen(schema, np.concatenate(found), entropy), labels
+    return places.back(_chosen(schema, np.concatenate(found), entropy)), labels
 
 
 @eqx.filter_jit

@@ -8,6 +8,7 @@ papers divide by the number of records, which is private; here it is measured, w
 """
 
 import functools
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from limbeck.data.schema import Described
 from limbeck.features.base import FeatureMap
+from limbeck.features.places import BINS, Places, bins_of
 from limbeck.measure.records import revealed
 from limbeck.privacy import clipping, noise, sampling
 from limbeck.privacy.clipping import Clip
@@ -28,6 +30,7 @@ Floats = NDArray[np.float64]
 
 EMBEDDING = "class-wise sums of features"
 COUNTS = "class counts"
+HISTOGRAMS = "column histograms"
 
 # Taken up in pieces of this many: one compiled shape, bounded memory.
 AT_A_TIME = 512
@@ -41,15 +44,40 @@ class Moments(Unique):
         self.sums, self.counts = sums, counts
 
 
+def histograms(
+    private: Described,
+    columns: Sequence[int],
+    edges: Sequence[Sequence[float]],
+    *,
+    ledger: Ledger,
+    entropy: Entropy,
+    progress: Progress = silent,
+) -> Floats:
+    """How many records are in each bin of these encoded columns, `BINS` of them at most.
+
+    **Guarantee.** One Gaussian event without sampling; a record counts for one in each column, so
+    its contribution has the norm √columns, which is what the noise is scaled to.
+    """
+    found = [
+        np.stack([bins_of(x[:, c], its) for c, its in zip(columns, edges, strict=True)], axis=1)
+        for x, _ in revealed(private, "read", progress)
+    ]
+    counts = clipping.histograms(np.concatenate(found), BINS)
+    return noise.gaussian(counts, purpose=HISTOGRAMS, ledger=ledger, entropy=entropy)
+
+
 def measure(
     private: Described,
     phi: FeatureMap,
+    places: Places = Places(),  # noqa: B008
     *,
     ledger: Ledger,
     entropy: Entropy,
     progress: Progress = silent,
 ) -> Moments:
     """Both, in one pass over the records, of which none is kept.
+
+    `places` are public, or made of noisy histograms; each record is exchanged by itself.
 
     **Guarantee.** Two Gaussian events without sampling. The sums: a record contributes a matrix of
     Frobenius norm one, rounding included in the bound that is noised. The counts: a record counts
@@ -60,7 +88,7 @@ def measure(
     for x, y in revealed(private, "features", progress):
         labels.append(y)
         for label in range(classes):
-            sums[label] += _sum_of(phi, x[y == label])
+            sums[label] += _sum_of(phi, places.of(x[y == label]))
     counts = clipping.histograms(np.concatenate(labels)[:, None], classes)
     draw = functools.partial(noise.gaussian, ledger=ledger, entropy=entropy)
     return Moments(draw(CLIP.bounded(sums), purpose=EMBEDDING), draw(counts, purpose=COUNTS)[0])
