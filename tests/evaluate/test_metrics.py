@@ -47,3 +47,15 @@ def test_the_majority_is_right_as_often_as_its_class_comes():
     scores = values(of_the_majority(np.array([0, 1, 1, 1]), 1, 2))
     assert (scores["accuracy"], scores["balanced_accuracy"]) == (0.75, 0.5)
     assert (scores["roc_auc"], scores["average_precision"]) == (0.5, 0.75)
+
+
+def test_a_roc_curve_of_choices_has_the_balanced_accuracy_under_it():
+    """As papers have it that score choices; their precision-recall curve is of choices, too."""
+    rng = np.random.default_rng(0)
+    scores, labels = rng.normal(size=(50, 2)), rng.integers(0, 2, 50)
+    chosen = scores.argmax(axis=1)
+    both = found(scores, labels)
+    assert both["balanced_accuracy"] == pytest.approx(roc_auc_score(labels, chosen))
+    expected = average_precision_score(labels, chosen)
+    assert both["average_precision_of_choices"] == pytest.approx(expected)
+    assert both["average_precision"] != pytest.approx(expected)

@@ -22,6 +22,7 @@ from limbeck.errors import UserError
 from limbeck.evaluate.metrics import of_scores
 from limbeck.evaluate.records import Score, TrainedOn
 from limbeck.evaluate.task import Rows, Task
+from limbeck.progress import Progress, silent
 
 MOST_SEEN = 2_000_000
 # The mean of the twelve swings with this one, which is between 0.5 and 0.8 on the same table.
@@ -42,7 +43,17 @@ def mlp(task: Task) -> list[Score]:
 
 def tabular(task: Task) -> list[Score]:
     """The twelve, their mean, and the mean without Gaussian naive Bayes."""
-    found = _evaluate(task, TWELVE)
+    return _with_means(_evaluate(task, TWELVE))
+
+
+def twelve(
+    rows: Rows, test: Rows, classes: int, seed: int = 0, progress: Progress = silent
+) -> list[Score]:
+    """The same of rows that are in no release."""
+    return _with_means(_of_sets([("release", rows)], test, classes, seed, progress, TWELVE))
+
+
+def _with_means(found: list[Score]) -> list[Score]:
     without = [score for score in found if score.evaluator != SWINGING]
     return [*found, *_means("mean-of-12", found), *_means("mean-without-gnb", without)]
 
@@ -170,24 +181,34 @@ FOUR: dict[str, Maker] = {
 
 
 def _evaluate(task: Task, makers: dict[str, Maker]) -> list[Score]:
-    """Each model on the release and on real records, in as many processes as there are cores."""
-    from joblib import Parallel, delayed
-
+    """Each model on the release and on real records."""
     sets: list[tuple[TrainedOn, Rows]] = [("release", task.release_rows)]
     if task.real_rows is not None:
         sets.append(("real", task.real_rows))
+    return _of_sets(sets, task.test_rows, task.classes, task.seed, task.progress, makers)
+
+
+def _of_sets(
+    sets: list[tuple[TrainedOn, Rows]],
+    test: Rows,
+    classes: int,
+    seed: int,
+    progress: Progress,
+    makers: dict[str, Maker],
+) -> list[Score]:
+    """Each model on each set of rows, in as many processes as there are cores."""
+    from joblib import Parallel, delayed
+
     jobs = [(name, make, on, rows) for on, rows in sets for name, make in makers.items()]
     # The longest first, so that no core waits for one that was begun last.
     jobs.sort(key=lambda job: -len(job[3].y))
-    test = task.test_rows
     # One core is kept busy by one process; a single model is not worth another process.
     found = Parallel(n_jobs=1 if len(jobs) < 3 else -1, return_as="generator_unordered")(
-        delayed(_score)(name, make, on, rows, test, task.classes, task.seed)
-        for name, make, on, rows in jobs
+        delayed(_score)(name, make, on, rows, test, classes, seed) for name, make, on, rows in jobs
     )
     scores = {}
     for done, (name, on, result) in enumerate(found):
-        task.progress("train", done + 1, len(jobs))
+        progress("train", done + 1, len(jobs))
         scores[name, on] = result
     return [score for on, _ in sets for name in makers for score in scores[name, on]]
 

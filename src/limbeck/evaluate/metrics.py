@@ -17,7 +17,9 @@ def of_scores(
     """The metrics of one score a class and record; the largest is the choice.
 
     For two classes also the areas under the ROC curve and under the precision-recall curve (as the
-    average precision), with the second class as the positive one, by the difference of scores.
+    average precision), with the second class as the positive one, by the difference of scores; and
+    the latter of the choices alone, as some papers have it. Theirs under the ROC curve is then the
+    balanced accuracy.
     """
     chosen = scores.argmax(axis=1)
     present = np.unique(labels)
@@ -32,6 +34,8 @@ def of_scores(
         margin = scores[:, 1] - scores[:, 0]
         found["roc_auc"] = float(roc_auc_score(labels, margin))
         found["average_precision"] = float(average_precision_score(labels, margin))
+        of_choices = average_precision_score(labels, chosen)
+        found["average_precision_of_choices"] = float(of_choices)
     return [Score(evaluator, name, value, trained_on, records) for name, value in found.items()]
 
 

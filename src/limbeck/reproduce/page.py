@@ -5,7 +5,7 @@ import tomllib
 from importlib import resources
 
 from limbeck.reproduce import results
-from limbeck.reproduce.cells import OURS, Cell, cells_of, tables
+from limbeck.reproduce.cells import OUR_PROTOCOL, Cell, cells_of, tables
 from limbeck.reproduce.results import Found, Record
 from limbeck.reproduce.runs import METHODS, REAL, runnable
 
@@ -57,7 +57,7 @@ def _summary(records: list[Record]) -> str:
     for table in tables():
         counts = dict.fromkeys(("above", "same", "below", "not run", "not here"), 0)
         for cell in cells_of(table):
-            if cell.method == OURS:
+            if not cell.printed:
                 continue
             ours = results.found(records, cell)
             if not runnable(cell) and ours is None:
@@ -74,6 +74,8 @@ def _below(records: list[Record]) -> list[str]:
     for table in tables():
         for cell in cells_of(table):
             ours = results.found(records, cell)
+            if cell.setting == OUR_PROTOCOL:
+                continue
             if ours and verdict(cell, ours) == "below":
                 digits = 1 if cell.percent else 3
                 numbers = f"{ours.mean:.{digits}f}, paper {cell.theirs:g}"
