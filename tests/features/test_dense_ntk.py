@@ -50,6 +50,25 @@ def test_a_total_is_the_weighted_sum_of_the_features(widths):
     np.testing.assert_allclose(total, weights @ ntk(x), atol=1e-5)
 
 
+@pytest.mark.parametrize("widths", NETS)
+@pytest.mark.parametrize("n", [2, 40])
+def test_comparisons_with_a_mean_are_those_of_the_total(widths, n):
+    """By pairs for few records, through the sum for many; values and derivatives."""
+    ntk, x = DenseNTK(dimension=5, widths=widths, logits=3), records(n)
+    mean = jax.random.normal(jax.random.key(1), (ntk.size,))
+
+    def plain(x):
+        total = ntk.total(x, lambda norms: 1 / (1 + norms))
+        return jnp.sum(total**2), mean @ total
+
+    def ours(x):
+        return ntk.compared(x, mean, lambda norms: 1 / (1 + norms))
+
+    np.testing.assert_allclose(ours(x), plain(x), rtol=1e-4)
+    for one, other in zip(jax.jacrev(ours)(x), jax.jacrev(plain)(x), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-4)
+
+
 def test_totals_have_derivatives_and_keep_the_precision_of_the_records():
     ntk = DenseNTK(dimension=5, widths=(4, 3))
 

@@ -105,6 +105,13 @@ class FeatureMap(abc.ABC):
         features = self(x)
         return weigh(jnp.linalg.norm(features, axis=1)) @ features
 
+    def compared(
+        self, x: Float[Array, "n d"], mean: Float[Array, " f"], weigh: Weigh
+    ) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        """‖Σ_l w_l φ(x_l)‖² and ⟨mean, Σ_l w_l φ(x_l)⟩; overridden where the sum can be spared."""
+        total = self.total(x, weigh)
+        return jnp.sum(total**2), mean @ total
+
 
 def features_of(phi: FeatureMap, x: NDArray[np.floating]) -> NDArray[np.float32]:
     """φ of many records, some at a time.

@@ -13,7 +13,11 @@ norm is
     ‖φ‖² = Σ_l ‖δ_l‖² (‖r_{l−1}‖² + 1) + c (‖r_L‖² + 1),
 
 and a weighted sum over records is one matrix product a layer, where each of 60 000 records alone
-would have 600 000 coordinates. `fc_1l` and `fc_2l` of DP-NTK are one and two hidden layers.
+would have 600 000 coordinates. Of few records not even the sum is needed. Its inner product with a
+mean M is Σ_l w_l r_{l−1}ᵀ M δ_l, whose derivative is the same M δ_l, because δ is constant between
+the kinks; and its squared norm is a sum over pairs, ⟨δ, δ'⟩ (⟨r, r'⟩ + 1) a layer.
+
+`fc_1l` and `fc_2l` of DP-NTK are one and two hidden layers.
 
 References
 ----------
@@ -67,16 +71,41 @@ class DenseNTK(FeatureMap):
     def total(self, x: Float[Array, "n d"], weigh: Weigh) -> Float[Array, " f"]:
         """Σ_l w_l φ(x_l), by matrix products."""
         inputs, deltas, last = self._pass(x)
-        squares = self.logits * (jnp.sum(last**2, axis=1) + 1)
-        for entering, delta in zip(inputs, deltas, strict=True):
-            squares += jnp.sum(delta**2, axis=1) * (jnp.sum(entering**2, axis=1) + 1)
-        w = weigh(jnp.sqrt(squares))
-        parts = []
+        w, parts = weigh(self._norms(inputs, deltas, last)), []
         for entering, delta in zip(inputs, deltas, strict=True):
             weighted = w[:, None] * delta
             parts += [(entering.T @ weighted).ravel(), weighted.sum(axis=0)]
         copies = math.sqrt(self.logits)
         return jnp.concatenate([*parts, copies * (w @ last), copies * w.sum(keepdims=True)])
+
+    def compared(
+        self, x: Float[Array, "n d"], mean: Float[Array, " f"], weigh: Weigh
+    ) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        """By pairs of records, as long as they are fewer numbers than the parameters."""
+        if len(x) * sum([self.dimension, *self.widths, self.widths[-1]]) > self.size:
+            return super().compared(x, mean, weigh)
+        inputs, deltas, last = self._pass(x)
+        w, copies = weigh(self._norms(inputs, deltas, last)), math.sqrt(self.logits)
+        pairs, start = self.logits * (last @ last.T + 1), 0
+        along = copies * (last @ mean[-1 - self.widths[-1] : -1] + mean[-1])
+        for r, delta in zip(inputs, deltas, strict=True):
+            pairs += (delta @ delta.T) * (r @ r.T + 1)
+            end = start + r.shape[1] * delta.shape[1]
+            matrix = mean[start:end].reshape(r.shape[1], -1)
+            start = end + delta.shape[1]
+            along += jnp.sum(r * (delta @ matrix.T), axis=1) + delta @ mean[end:start]
+        return w @ pairs @ w, w @ along
+
+    def _norms(
+        self,
+        inputs: list[Float[Array, "n i"]],
+        deltas: list[Float[Array, "n o"]],
+        last: Float[Array, "n w"],
+    ) -> Float[Array, " n"]:
+        squares = self.logits * (jnp.sum(last**2, axis=1) + 1)
+        for entering, delta in zip(inputs, deltas, strict=True):
+            squares += jnp.sum(delta**2, axis=1) * (jnp.sum(entering**2, axis=1) + 1)
+        return jnp.sqrt(squares)
 
     def _pass(
         self, x: Float[Array, "n d"]

@@ -41,7 +41,9 @@ from limbeck.privacy.noise import Entropy, entropy
 from limbeck.progress import Progress, silent
 
 # Layers of the generators: channels of the maps of pictures, grey or colour; widths for tables.
-GREY, COLOUR, ROWS = (16, 8), (64, 32), (200, 200)
+GREY, COLOUR, ROWS = (4,), (64, 32), (200, 200)
+# Kinds of pictures of a class.
+MODES = 50
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -53,7 +55,8 @@ class MomentMatching(abc.ABC):
     records : how many records the bundle holds; more can be drawn from its generator.
     steps, batch, learning_rate : of the generator's training: Adam, at a rate that falls to zero
         along a cosine, on so many records at a time, equally many of each class.
-    code : the number of random numbers that a record is made of.
+    code : the number of random numbers that a record is made of; if it is not given, 10 for rows of
+        a table, and for pictures 3 and one of `MODES`.
     count_share : of the noise budget, for the number of records in each class.
     histogram_share : of the noise budget, for where the numbers of a table are.
     """
@@ -62,7 +65,7 @@ class MomentMatching(abc.ABC):
     steps: int = 2000
     batch: int = 1000
     learning_rate: float = 0.01
-    code: int = 10
+    code: int | None = None
     count_share: float = 0.01
     histogram_share: float = 0.05
 
@@ -156,8 +159,7 @@ class MomentMatching(abc.ABC):
         # Whole numbers: the last digits of a noisy number are nobody's business.
         counts = np.maximum(np.rint(measured.counts), noise[COUNTS])
         target = target_of(measured.sums, counts, noise[EMBEDDING])
-        widths = (COLOUR if schema.image_shape[2] > 1 else GREY) if schema.is_image else ROWS
-        shape = Shape(self.code, widths)
+        shape = self._shape(schema)
         per_class = max(1, round(self.batch / len(counts)))
         descent = Descent(self.steps, per_class, self.learning_rate)
         key = jax.random.key(int.from_bytes(source.bytes(4), "little"))
@@ -168,6 +170,11 @@ class MomentMatching(abc.ABC):
             "places": places.to_json(),
         }
         return Saved(config, nets.to_arrays(net, frozen))
+
+    def _shape(self, schema: Schema) -> Shape:
+        if not schema.is_image:
+            return Shape(self.code or 10, ROWS)
+        return Shape(self.code or 3, COLOUR if schema.image_shape[2] > 1 else GREY, MODES)
 
 
 def _places(

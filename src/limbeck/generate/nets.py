@@ -1,9 +1,12 @@
 """Networks from a random code and a class to a record, with all numbers of a record in [0, 1].
 
-`PictureNet` doubles a map twice by transposed convolutions, `TableNet` is fully connected: numbers
+`PictureNet` doubles maps by transposed convolutions, `TableNet` is fully connected: numbers
 come out of a sigmoid, and each categorical column of a softmax of its own, so that what comes out
-is a row of shares. Both normalise over the batch while they learn. Afterwards the means and
-variances of one large batch are frozen, and a record depends on its own code alone.
+is a row of shares. A code may choose one of some modes, so that records of different kinds need not
+be joined by records in between.
+
+Both normalise over the batch while they learn. Afterwards means and variances of one large batch
+are frozen, and a record depends on its own code alone.
 """
 
 import math
@@ -58,49 +61,62 @@ class Affine(eqx.Module):
 
 
 class PictureNet(eqx.Module):
-    """Codes to pictures of `shape`, by maps of `channels` at a quarter and at half of its sides."""
+    """Codes to pictures of `shape`.
+
+    Two hidden layers make a map of the first of `channels`; each doubling halves the way to the
+    sides of the picture.
+    """
 
     shape: tuple[int, int, int] = eqx.field(static=True)
-    channels: tuple[int, int] = eqx.field(static=True)
-    first: Affine
-    second: Affine
+    channels: tuple[int, ...] = eqx.field(static=True)
+    layers: list[Affine]
     filters: list[Float[Array, "i 4 4 o"]]
     scales: list[Float[Array, " c"]]
     shifts: list[Float[Array, " c"]]
 
     def __init__(
-        self, shape: tuple[int, int, int], inputs: int, channels: tuple[int, int], key: PRNGKeyArray
+        self,
+        shape: tuple[int, int, int],
+        inputs: int,
+        channels: tuple[int, ...],
+        key: PRNGKeyArray,
     ) -> None:
-        keys = jax.random.split(key, 4)
-        wide, thin = channels
+        dense, spread = jax.random.split(key)
         self.shape, self.channels = shape, channels
-        self.first = Affine(inputs, HIDDEN, keys[0])
-        self.second = Affine(HIDDEN, math.prod(self._quarter) * wide, keys[1])
+        sides = [inputs, HIDDEN, HIDDEN, math.prod(self._start) * channels[0]]
+        keys = jax.random.split(dense, 3)
+        self.layers = [Affine(i, o, k) for i, o, k in zip(sides, sides[1:], keys, strict=False)]
         draw = jax.nn.initializers.he_normal(in_axis=0, out_axis=3)
-        self.filters = [draw(keys[2], (wide, 4, 4, thin)), draw(keys[3], (thin, 4, 4, shape[2]))]
-        sides = [HIDDEN, wide, thin]
-        self.scales = [jnp.ones(side) for side in sides]
-        self.shifts = [jnp.zeros(side) for side in [*sides, shape[2]]]
+        maps = [*channels, shape[2]]
+        keys = jax.random.split(spread, len(channels))
+        self.filters = [
+            draw(k, (i, 4, 4, o)) for i, o, k in zip(maps, maps[1:], keys, strict=False)
+        ]
+        normed = [HIDDEN, HIDDEN, *channels]
+        self.scales = [jnp.ones(side) for side in normed]
+        self.shifts = [jnp.zeros(side) for side in [*normed, shape[2]]]
 
     @property
-    def _quarter(self) -> tuple[int, int]:
-        return -(-self.shape[0] // 4), -(-self.shape[1] // 4)
+    def _start(self) -> tuple[int, int]:
+        scale = 2 ** len(self.channels)
+        return -(-self.shape[0] // scale), -(-self.shape[1] // scale)
 
     def __call__(
         self, codes: Float[Array, "n i"], frozen: Statistics | None = None
     ) -> tuple[Float[Array, "n d"], Statistics]:
         """Records, and the statistics of the batch."""
         norms = Norms(frozen)
-        x = self._normed(norms, 0, self.first(codes))
-        x = self.second(x).reshape(len(codes), *self._quarter, self.channels[0])
-        x = self._normed(norms, 1, x)
-        x = self._normed(norms, 2, doubled(x, self.filters[0]))
-        x = doubled(x, self.filters[1]) + self.shifts[3]
-        x = x[:, : self.shape[0], : self.shape[1]]
-        return jax.nn.sigmoid(x).reshape(len(codes), -1), norms.found
 
-    def _normed(self, norms: Norms, i: int, x: Float[Array, "*n c"]) -> Float[Array, "*n c"]:
-        return jax.nn.relu(norms(x) * self.scales[i] + self.shifts[i])
+        def normed(x: Float[Array, "*n c"]) -> Float[Array, "*n c"]:
+            i = len(norms.found)
+            return jax.nn.relu(norms(x) * self.scales[i] + self.shifts[i])
+
+        x = normed(self.layers[1](normed(self.layers[0](codes))))
+        x = self.layers[2](x).reshape(len(codes), *self._start, self.channels[0])
+        for filters in self.filters:
+            x = doubled(normed(x), filters)
+        x = x[:, : self.shape[0], : self.shape[1]] + self.shifts[-1]
+        return jax.nn.sigmoid(x).reshape(len(codes), -1), norms.found
 
 
 def doubled(
@@ -166,25 +182,39 @@ Net = PictureNet | TableNet
 
 
 class Shape(NamedTuple):
-    """The size of a generator: its code, and its layers."""
+    """The size of a generator: its code, its layers, and the modes that a code chooses from."""
 
     code: int
     widths: tuple[int, ...]
+    modes: int = 0
+
+    @property
+    def noise(self) -> int:
+        """How many normal numbers a code is made of."""
+        return self.code + self.modes
 
 
 def net_for(schema: Schema, shape: Shape, key: PRNGKeyArray) -> Net:
     """An untrained generator of records that the schema describes."""
-    inputs = shape.code + len(schema.classes)
+    inputs = shape.noise + len(schema.classes)
     if schema.is_image:
-        wide, thin = shape.widths
-        return PictureNet(schema.image_shape, inputs, (wide, thin), key)
+        return PictureNet(schema.image_shape, inputs, shape.widths, key)
     columns = tuple((c.width, c.kind == "categorical") for c in schema.columns)
     return TableNet(columns, inputs, shape.widths, key)
 
 
-def codes_for(noise: Float[Array, "n k"], labels: Float[Array, "n c"]) -> Float[Array, "n i"]:
-    """What a generator is given: noise and the class, one-hot."""
-    return jnp.concatenate([noise, labels], axis=1)
+def codes_for(
+    noise: Float[Array, "n k"], labels: Float[Array, "n c"], modes: int = 0
+) -> Float[Array, "n i"]:
+    """What a generator is given: noise and the class, one-hot.
+
+    The largest of the last `modes` normal numbers is the mode, one-hot. A mode says more about a
+    record than the noise within it, so it is larger.
+    """
+    if not modes:
+        return jnp.concatenate([noise, labels], axis=1)
+    mode = jax.nn.one_hot(jnp.argmax(noise[:, -modes:], axis=1), modes)
+    return jnp.concatenate([noise[:, :-modes] / 2, 2 * mode, labels], axis=1)
 
 
 def to_arrays(net: Net, frozen: Statistics) -> dict[str, NDArray[np.float32]]:
@@ -198,7 +228,7 @@ def from_arrays(
 ) -> tuple[Net, Statistics]:
     """The inverse of `to_arrays`."""
     net = net_for(schema, shape, jax.random.key(0))
-    codes = jnp.zeros((2, shape.code + len(schema.classes)))
+    codes = jnp.zeros((2, shape.noise + len(schema.classes)))
     wanted = eqx.filter(net, eqx.is_array), net(codes)[1]
     paths, structure = jax.tree_util.tree_flatten_with_path(wanted)
     leaves = [jnp.asarray(arrays[jax.tree_util.keystr(path)]) for path, _ in paths]
@@ -210,4 +240,5 @@ def from_arrays(
 
 def shape_of(config: dict[str, Any]) -> Shape:
     """From JSON."""
-    return Shape(int(config["code"]), tuple(map(int, config["widths"])))
+    widths = tuple(map(int, config["widths"]))
+    return Shape(int(config["code"]), widths, int(config.get("modes", 0)))

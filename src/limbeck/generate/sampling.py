@@ -42,8 +42,8 @@ def draw(
         piece = one_hot[start : start + AT_A_TIME]
         padded = np.zeros((AT_A_TIME, piece.shape[1]), np.float32)
         padded[: len(piece)] = piece
-        noise = standard_normal(entropy, (AT_A_TIME, shape.code)).astype(np.float32)
-        codes = nets.codes_for(jnp.asarray(noise), jnp.asarray(padded))
+        noise = standard_normal(entropy, (AT_A_TIME, shape.noise)).astype(np.float32)
+        codes = nets.codes_for(jnp.asarray(noise), jnp.asarray(padded), shape.modes)
         found.append(np.asarray(_forward(net, codes, frozen))[: len(piece)])
     return places.back(_chosen(schema, np.concatenate(found), entropy)), labels
 

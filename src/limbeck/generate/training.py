@@ -62,8 +62,8 @@ def train(
     for step in range(descent.steps):
         progress("train", step, descent.steps)
         key = jax.random.fold_in(stream, step)
-        net, state = _step(net, state, key, wanted, phi, shape.code, descent)
-    return net, _frozen(net, last, len(schema.classes), shape.code)
+        net, state = _step(net, state, key, wanted, phi, shape, descent)
+    return net, _frozen(net, last, len(schema.classes), shape)
 
 
 @eqx.filter_jit
@@ -73,11 +73,11 @@ def _step(
     key: PRNGKeyArray,
     target: tuple[Float[Array, "c f"], Float[Array, " c"]],
     phi: FeatureMap,
-    code: int,
+    shape: Shape,
     descent: Descent,
 ) -> tuple[Net, optax.OptState]:
     means, weights = target
-    codes = _codes(key, len(means), descent.per_class, code)
+    codes = _codes(key, len(means), descent.per_class, shape)
 
     def loss(net: Net) -> Float[Array, ""]:
         records = net(codes)[0].reshape(len(means), descent.per_class, -1)
@@ -102,9 +102,9 @@ def distance(phi: FeatureMap, x: Float[Array, "n d"], mean: Float[Array, " f"]) 
         lengths.append(norms * factors)
         return factors
 
-    total, n = phi.total(x, weigh), len(x)
-    pairs = (jnp.sum(total**2) - jnp.sum(lengths[0] ** 2)) / (n * max(n - 1, 1))
-    return pairs - 2 * (mean @ total) / n
+    (square, along), n = phi.compared(x, mean, weigh), len(x)
+    pairs = (square - jnp.sum(lengths[0] ** 2)) / (n * max(n - 1, 1))
+    return pairs - 2 * along / n
 
 
 def scale(norms: Float[Array, " n"]) -> Float[Array, " n"]:
@@ -116,12 +116,13 @@ def scale(norms: Float[Array, " n"]) -> Float[Array, " n"]:
     return 1 / jnp.maximum(norms, 1)
 
 
-def _codes(key: PRNGKeyArray, classes: int, per_class: int, code: int) -> Float[Array, "n i"]:
+def _codes(key: PRNGKeyArray, classes: int, per_class: int, shape: Shape) -> Float[Array, "n i"]:
     """Fresh noise, and as many of each class, one class after the other."""
     labels = jnp.repeat(jnp.eye(classes), per_class, axis=0)
-    return nets.codes_for(jax.random.normal(key, (len(labels), code)), labels)
+    noise = jax.random.normal(key, (len(labels), shape.noise))
+    return nets.codes_for(noise, labels, shape.modes)
 
 
 @eqx.filter_jit
-def _frozen(net: Net, key: PRNGKeyArray, classes: int, code: int) -> Statistics:
-    return net(_codes(key, classes, FREEZING, code))[1]
+def _frozen(net: Net, key: PRNGKeyArray, classes: int, shape: Shape) -> Statistics:
+    return net(_codes(key, classes, FREEZING, shape))[1]
