@@ -53,6 +53,7 @@ TABLE_WAYS = {
     "readout, bins": ("readout", {}),
     "readout, fc-ntk": ("readout", {"features": "fc-ntk"}),
     "dp-ntk": ("dp-ntk", {}),
+    "dp-ntk, cnn": ("dp-ntk", {"net": "cnn", "widths": (3, 5)}),
     "dp-merf": ("dp-merf", {}),
     "dp-hp": ("dp-hp", {}),
 }

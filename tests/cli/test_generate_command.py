@@ -49,6 +49,8 @@ def test_pictures_are_bytes(limbeck_here, here):
         (("--method", "readout"), "limbeck distill"),
         (("--widths", "8"), "dp-merf has no option --widths"),
         (("--method", "dp-ntk", "--widths", "8,x"), "800,1000"),
+        (("--method", "dp-ntk", "--net", "rnn"), "--net is fc or cnn"),
+        (("--method", "dp-ntk", "--net", "cnn"), "--widths 30,200"),
         (("--learning-rate", "0"), "--learning-rate"),
     ],
 )

@@ -95,7 +95,17 @@ def test_only_tables_that_we_have_as_they_have_them_can_be_run():
     assert data == set(protocol.PREPARED)  # of isolet we have two parts of five, and letters
 
 
-def test_the_settings_of_the_appendix_are_not_for_tables():
+def test_the_appendix_sets_the_network_of_a_table():
     (roc, _) = cells("adult", "dp-ntk", THEIR_PROTOCOL)
+    config = runs._as_published(runs.METHODS["dp-ntk"](roc), roc)
+    assert (config.net, config.widths) == ("cnn", (30, 200))
+    assert (config.steps, config.code, config.batch) == (50, 11, 200)
+    (roc, _) = cells("credit", "dp-ntk", THEIR_PROTOCOL)
+    config = runs._as_published(runs.METHODS["dp-ntk"](roc), roc)
+    assert (config.net, config.widths) == ("fc", (1500,))
+
+
+def test_the_appendix_has_nothing_for_the_others(made_up):
+    (roc, _) = cells("adult", "dp-merf", THEIR_PROTOCOL)
     with pytest.raises(UserError, match="--published"):
         runs.run(roc, seed=0, published=True)

@@ -117,6 +117,13 @@ def test_a_row_shows_theirs_ours_and_the_spread():
     assert page.row(DIGITS, [])[3] == "not run"
 
 
+def test_a_number_by_another_protocol_has_its_metric_and_no_difference():
+    beside = dataclasses.replace(DIGITS, metric="roc", setting=cells.OUR_PROTOCOL)
+    kept = [{**results.key(beside), "seed": 0, "value": 60.0, "seconds": 2.0}]
+    shown = page.row(beside, kept)
+    assert (shown[0], shown[4]) == ("digits:1:eps5:protocol=ours, roc", "")
+
+
 def test_the_page_is_the_one_that_the_stored_results_make():
     """If this fails: limbeck reproduce --results STORED --page docs/reproductions.md."""
     written = (ROOT / "docs" / "reproductions.md").read_text(encoding="utf-8")

@@ -71,8 +71,8 @@ class Mixed(FeatureMap):
     def total(self, x: Float[Array, "n d"], weigh: Weigh) -> Float[Array, " f"]:
         """Σ_l w_l φ(x_l), by matrix products."""
         psi, a, (b, c) = self._columns(x), self._scale[0], self._scale[1:]
-        squares = [jnp.sum(psi[:, s:e] ** 2, axis=1) for s, e in itertools.pairwise(self._ends)]
-        single, fourth = sum(squares), sum(square**2 for square in squares)
+        squares = psi**2 @ jnp.asarray(self._owner[:, None] == range(len(self.columns)), x.dtype)
+        single, fourth = jnp.sum(squares, axis=1), jnp.sum(squares**2, axis=1)
         w = weigh(jnp.sqrt(a**2 + b**2 * single + c**2 * (single**2 - fourth) / 2))
         pairs = jnp.where(self._above, (w[:, None] * psi).T @ psi, 0)
         parts = [b * (w @ psi), c * pairs.ravel()]
@@ -117,11 +117,15 @@ class Mixed(FeatureMap):
         taken = [widths.get(kind, width) for width, kind in self.columns]
         return tuple(itertools.accumulate(taken, initial=0))
 
+    @property
+    def _owner(self) -> NDArray[np.int64]:
+        """The column of each coordinate."""
+        return np.repeat(np.arange(len(self.columns)), np.diff(self._ends))
+
     @functools.cached_property
     def _above(self) -> NDArray[np.bool_]:
         """Of the products of two coordinates, those of one column and a later one."""
-        owner = np.repeat(np.arange(len(self.columns)), np.diff(self._ends))
-        return owner[:, None] < owner
+        return self._owner[:, None] < self._owner
 
     @functools.cached_property
     def _numbers(self) -> NDArray[np.int32]:

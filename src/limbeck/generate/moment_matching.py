@@ -182,16 +182,12 @@ def _places(
 ) -> Places:
     """From one noisy histogram of each column of numbers."""
     numbers, edges = number_coordinates(private.schema), edges_of(private.schema)
-    counts = np.rint(
-        moments.histograms(
-            private, numbers, edges, ledger=ledger, entropy=source, progress=progress
-        )
+    counts = moments.histograms(
+        private, numbers, edges, ledger=ledger, entropy=source, progress=progress
     )
-    deviation, rows = noise * math.sqrt(len(numbers)), float(np.median(counts.sum(axis=1)))
-    at = [
-        places_of(found[: len(its) - 1], deviation, rows)
-        for found, its in zip(counts, edges, strict=True)
-    ]
+    found = [np.rint(part[: len(its) - 1]) for part, its in zip(counts, edges, strict=True)]
+    deviation, rows = noise * math.sqrt(len(numbers)), float(np.median([p.sum() for p in found]))
+    at = [places_of(histogram, deviation, rows) for histogram in found]
     return Places(numbers, edges, at)
 
 

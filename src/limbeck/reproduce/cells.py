@@ -5,6 +5,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator
 from importlib import resources
 from importlib.resources.abc import Traversable
+from typing import Any
 
 from limbeck.data.parse import did_you_mean
 from limbeck.errors import UserError
@@ -93,13 +94,16 @@ def cells_of(table: str) -> list[Cell]:
     return [*found, *(dataclasses.replace(cell, printed=False) for cell in beside)]
 
 
-def published_settings(cell: Cell) -> dict[str, float]:
-    """What the appendix of the paper sets for this cell; empty where it says nothing."""
+def published_settings(cell: Cell) -> dict[str, Any]:
+    """What the appendix of the paper sets for this cell; empty where it says nothing.
+
+    Numbers, and the name of an architecture.
+    """
     paper = cell.table.split("/")[0].replace("-", "_")
     text = (_papers() / paper / "settings.csv").read_text(encoding="utf-8")
     key = cell.method, cell.data, cell.per_class, cell.epsilon
     return {
-        row["setting"]: float(row["value"])
+        row["setting"]: row["value"] if row["setting"] == "architecture" else float(row["value"])
         for row in csv.DictReader(text.splitlines())
         if (row["method"], row["data"], _whole(row["per_class"]), _real(row["epsilon"])) == key
     }

@@ -30,11 +30,15 @@ def verdict(cell: Cell, ours: Found) -> str:
 
 
 def row(cell: Cell, records: list[Record], published: bool = False) -> list[str]:
-    """The cells of a row of a table: label, method, theirs, ours, difference, seconds."""
+    """The cells of a row of a table: label, method, theirs, ours, difference, seconds.
+
+    Numbers by another protocol than theirs have no difference from theirs.
+    """
     digits = 1 if cell.percent else 3
     theirs = f"{cell.theirs:g}" + (f" ± {cell.spread}" if cell.spread else "")
     ours = results.found(records, cell, published)
-    head = [cell.label, cell.method, theirs]
+    metric = "" if cell.metric == "accuracy" else f", {cell.metric}"
+    head = [cell.label + metric, cell.method, theirs]
     if ours is None:
         return [*head, "not run", "", ""]
     spread = ""
@@ -44,7 +48,7 @@ def row(cell: Cell, records: list[Record], published: bool = False) -> list[str]
     return [
         *head,
         f"{ours.mean:.{digits}f}{spread}",
-        f"{ours.mean - cell.theirs:+.{digits}f}",
+        "" if cell.setting == OUR_PROTOCOL else f"{ours.mean - cell.theirs:+.{digits}f}",
         seconds,
     ]
 

@@ -80,9 +80,7 @@ def run(
 ) -> dict[str, Any]:
     """What was found, with which settings, in how many seconds."""
     if cell.table == TWICE:
-        if published:
-            raise UserError("--published is for KIP and DP-KIP; the others run with our settings")
-        return _of_table(cell, seed, progress)
+        return _of_table(cell, seed, published, progress)
     start = time.monotonic()
     if cell.method == REAL:
         return {**_real(cell, seed, progress), "seconds": round(time.monotonic() - start, 1)}
@@ -110,17 +108,17 @@ def _found(
     }
 
 
-def _of_table(cell: Cell, seed: int, progress: Progress) -> dict[str, Any]:
+def _of_table(cell: Cell, seed: int, published: bool, progress: Progress) -> dict[str, Any]:
     """By the protocol of the paper, or by ours; one run has the scores of all metrics."""
     ours = cell.setting == OUR_PROTOCOL
     same = dataclasses.replace(cell, metric="", theirs=0, spread="")
-    scores, config, made = _scored(same, ours, seed, progress)
+    scores, config, made = _scored(same, ours, published, seed, progress)
     return _found(cell, scores, METRICS if ours else protocol.METRICS, config, made)
 
 
 @functools.lru_cache(maxsize=1)
 def _scored(
-    cell: Cell, ours: bool, seed: int, progress: Progress
+    cell: Cell, ours: bool, published: bool, seed: int, progress: Progress
 ) -> tuple[list[Score], Any, float]:
     """The scores of the twelve classifiers, the settings of the method, and its seconds."""
     schema = open_source(cell.data).schema
@@ -138,6 +136,8 @@ def _scored(
         rows = Rows(train.x[chosen], train.y[chosen])
     else:
         config = dataclasses.replace(METHODS[cell.method](cell), records=most)
+        if published:
+            config = _as_published(config, cell)
         budget = Budget(epsilon=cell.epsilon or 1.0, delta=DELTA)
         bundle = config.fit(private, budget, seed=seed, progress=progress)
         rows = Rows(bundle.points, bundle.y_soft.argmax(axis=1))
@@ -163,10 +163,12 @@ def _real(cell: Cell, seed: int, progress: Progress) -> dict[str, Any]:
 
 def _as_published(config: Any, cell: Cell) -> Any:
     found = published_settings(cell)
-    if not isinstance(config, KIP | DPKIP):
-        raise UserError("--published is for KIP and DP-KIP; the others run with our own settings")
+    if not isinstance(config, KIP | DPKIP | DPNTK):
+        raise UserError("--published is for KIP, DP-KIP and DP-NTK; others run with our settings")
     if not found:
         raise UserError(f"{cell.table} {cell.label}: the paper gives no settings for {cell.method}")
+    if isinstance(config, DPNTK):
+        return _of_table_5(config, found)
     changes: dict[str, Any] = {NAMES.get(name, name): value for name, value in found.items()}
     changes["batch"] = int(changes["batch"])
     changes["schedule"] = "constant"
@@ -177,6 +179,20 @@ def _as_published(config: Any, cell: Cell) -> Any:
         if config.features == "scatter":
             changes["clip_in"] = "pixels"
     return dataclasses.replace(config, **changes)
+
+
+def _of_table_5(config: DPNTK, found: dict[str, Any]) -> DPNTK:
+    """The network and the training of DP-NTK's appendix; their layer norm is not here."""
+    widths = (found[name] for name in ("width", "second_width") if name in found)
+    return dataclasses.replace(
+        config,
+        net="cnn" if found["architecture"].startswith("cnn") else "fc",
+        widths=tuple(map(int, widths)),
+        steps=int(found["iterations"]),
+        code=int(found["code_dimension"]),
+        batch=int(found["batch_size"]),
+        learning_rate=found["learning_rate"],
+    )
 
 
 def _records(cell: Cell) -> int:
