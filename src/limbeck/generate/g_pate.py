@@ -1,0 +1,308 @@
+"""G-PATE: a generator taught by the private votes of many discriminators.
+
+"Scalable Differentially Private Data Generator via Private Aggregation of Teacher Discriminators",
+Algorithms 1 to 3. The records are shared out among teachers, discriminators that learn to tell the
+student's records from their own. In each step they say how the student's records should change to
+look real (Eq. 1), that is projected to a few numbers, on which they vote; from the noisy result the
+student learns (Eq. 2).
+
+**Guarantee.** The generator is a function of noisy counts of votes, one Gaussian event a step (and
+one of the largest counts, with a threshold), of noisy class counts, one Laplace event, and of noise.
+See `measure.votes` for what one record can do. The composition of all events is (ε, δ)-DP. It does
+not depend on what the votes were, so a query that is not answered costs what an answer does.
+
+Where the default differs from the paper, at the same budget:
+
+- Votes are on the class as a whole: how the records of a class should move in each direction, and how
+  that depends on the code they were made from, instead of how each record should. There are fewer
+  queries, and teachers agree more on them.
+- Directions are low frequencies, or the columns of a table, instead of random ones.
+- Votes are down, no opinion or up, and their noisy mean is taken, which tells a narrow majority from
+  a large one, instead of the commonest of ten bins, where that is common enough.
+- A teacher that has no record of a class has no opinion on it.
+
+With `asked="records"`, `aggregate="argmax"`, `bins=10`, `clip=1e-4`, `threshold=0.5`, it is the
+paper's algorithm.
+"""
+
+import dataclasses
+import math
+from typing import Literal, get_args
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float, PRNGKeyArray
+from numpy.typing import NDArray
+
+from limbeck.bundle import Bundle, Saved
+from limbeck.data.schema import Described, Schema
+from limbeck.errors import UserError
+from limbeck.features.inputs import ImageInputs
+from limbeck.generate import nets, sampling
+from limbeck.generate.nets import Net, Shape, Statistics
+from limbeck.measure import discriminators
+from limbeck.measure.teachers import Batch, Schooling
+from limbeck.measure.votes import CONSENSUS, COUNTS, VOTES, NoisyVotes
+from limbeck.privacy.accounting import calibrate, interrupted
+from limbeck.privacy.budget import Budget, Measurement
+from limbeck.privacy.ledger import Entry, Ledger
+from limbeck.privacy.noise import entropy
+from limbeck.progress import Progress, silent
+
+# Layers of the generators: channels of the maps of pictures, grey or colour; widths for tables.
+GREY, COLOUR, ROWS = (16, 8), (64, 32), (200, 200)
+# Codes by which the normalisations are frozen, for each class; and for one update of the student.
+FREEZING, STUDIED = 500, 50
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GPATE:
+    """Generate under differential privacy, from votes.
+
+    Attributes
+    ----------
+    records : how many records the bundle holds; more can be drawn from its generator.
+    teachers : into how many parts the records are shared out. More of them drown the noise; fewer
+        know more each.
+    steps : how often the teachers vote; the noise of a vote grows with its square root.
+    batch : made-up records a step.
+    updates : of each teacher in a step, at no cost but time.
+    asked : what votes are on: the records of a class together, or each record by itself.
+    variation : for classes, on how many numbers of the code their movement may depend.
+    dimensions : k of Algorithm 1, numbers to which a perturbation is projected.
+    bins, clip, aggregate, threshold : of Algorithms 1 and 3; see `measure.votes`. The threshold is a
+        share of the teachers.
+    consensus_share : of the noise budget, for the comparison with the threshold.
+    class_epsilon : for the class counts, by Laplace noise.
+    learning_rate, teacher_rate : of the student and of the teachers.
+    code : the number of random numbers that a record is made of.
+    discriminator : of the teachers: small, or the paper's, of 1.6 million weights.
+    """
+
+    records: int = 10_000
+    teachers: int = 1000
+    steps: int = 200
+    batch: int = 60
+    updates: int = 1
+    memory: float = 0.0
+    studies: int = 5
+    pace: float = 0.1
+    momentum: float = 0.5
+    asked: Literal["classes", "records"] = "classes"
+    variation: int = 2
+    dimensions: int = 64
+    bins: int = 3
+    clip: float | Literal["normalise"] = "normalise"
+    aggregate: Literal["mean", "argmax"] = "mean"
+    threshold: float = 0.0
+    consensus_share: float = 0.05
+    class_epsilon: float = 0.01
+    learning_rate: float = 0.01
+    teacher_rate: float = 1e-3
+    code: int = 10
+    discriminator: Literal["small", "paper"] = "small"
+
+    name = "g-pate"
+
+    def fit(
+        self,
+        private: Described,
+        budget: Budget,
+        *,
+        seed: int | None = None,
+        progress: Progress = silent,
+    ) -> Bundle:
+        """The generated records, their generator and the ledger."""
+        schema, source = private.schema, entropy(seed)
+        progress("calibrate", 0, 0)
+        ledger = Ledger(self._plan(budget))
+        key = jax.random.key(int.from_bytes(source.bytes(4), "little"))
+        try:
+            # Behind the wall: the teachers, and what they have in common.
+            votes = NoisyVotes(
+                private,
+                discriminators.for_schema(schema, full_size=self.discriminator == "paper"),
+                self._schooling(),
+                aggregate=self.aggregate,
+                threshold=self.threshold,
+                ledger=ledger,
+                entropy=source,
+                progress=progress,
+            )
+            counts = votes.class_counts()
+
+            # In front of it: the student.
+            student = Student(self, schema, key)
+            for step in range(self.steps):
+                progress("train", step, self.steps)
+                batch = student.asks(step)
+                student.learns(step, votes(batch), batch)
+            generator = student.saved(_shares(counts, 1 / self.class_epsilon))
+            x, labels = sampling.draw(schema, generator, self.records, source)
+        except KeyboardInterrupt:
+            raise interrupted(ledger, budget) from None
+        return Bundle.generated(
+            method=self,
+            schema=schema,
+            x=x,
+            labels=labels,
+            generator=generator,
+            budget=budget,
+            ledger=ledger,
+            seeded=source.seeded,
+        )
+
+    def _plan(self, budget: Budget) -> tuple[Entry, ...]:
+        """Laplace noise for the counts of classes, and the least Gaussian noise beside it."""
+        counts = Entry(
+            purpose=COUNTS,
+            draws=1,
+            noise_multiplier=budget.adjacency.records_changed / self.class_epsilon,
+            mechanism="laplace",
+        )
+        plan = [Measurement(purpose=VOTES, draws=self.steps)]
+        if self.threshold:
+            share = self.consensus_share / (1 - self.consensus_share)
+            plan.append(Measurement(purpose=CONSENSUS, draws=self.steps, share=share))
+        return calibrate(plan, budget, settled=[counts])
+
+    def _schooling(self) -> Schooling:
+        return Schooling(
+            teachers=self.teachers,
+            updates=self.updates,
+            memory=self.memory,
+            learning_rate=self.teacher_rate,
+            bins=self.bins,
+            clip=None if self.clip == "normalise" else self.clip,
+        )
+
+
+def _shares(counts: NDArray[np.float64], least: float) -> list[float]:
+    """Of whole numbers, none below what noise is: a class that is declared is generated."""
+    floored = np.maximum(np.rint(counts), least)
+    return list(floored / floored.sum())
+
+
+class Student:
+    """The generator, what it asks and how it learns; all of it is public."""
+
+    def __init__(self, settings: GPATE, schema: Schema, key: PRNGKeyArray) -> None:
+        self._settings, self._schema = settings, schema
+        start, self._key = jax.random.split(key)
+        widths = (COLOUR if schema.image_shape[2] > 1 else GREY) if schema.is_image else ROWS
+        self._shape = Shape(settings.code, widths)
+        self._net = nets.net_for(schema, self._shape, start)
+        self._optimiser = optax.adam(
+            optax.cosine_decay_schedule(settings.learning_rate, settings.steps * settings.studies)
+        )
+        self._state = self._optimiser.init(eqx.filter(self._net, eqx.is_array))
+        self._drift = jnp.zeros(())
+        self._basis = _fixed_basis(settings, schema)
+
+    def _codes(self, key: PRNGKeyArray, n: int) -> tuple[Float[Array, "n k"], Float[Array, "n c"]]:
+        """Fresh noise, and as many of each class, in turn."""
+        classes = len(self._schema.classes)
+        labels = jnp.eye(classes)[jnp.arange(n) % classes]
+        return jax.random.normal(key, (n, self._settings.code)), labels
+
+    def asks(self, step: int) -> Batch:
+        """Lines 2 and 3 of Algorithm 2, and the projection of Algorithm 1."""
+        key = jax.random.fold_in(self._key, 2 * step)
+        noise, labels = self._codes(key, self._settings.batch)
+        fakes = _forward(self._net, nets.codes_for(noise, labels))
+        basis = self._basis
+        if basis is None:
+            basis = _random_basis(self._settings, self._schema.width, jax.random.fold_in(key, 1))
+        self._asked = noise, labels
+        return Batch(fakes, labels, self._weights(noise, labels), basis)
+
+    def _weights(self, noise: Float[Array, "n k"], labels: Float[Array, "n c"]) -> Array:
+        """W: one column a record; or of each class, for 1 and for numbers of the code."""
+        if self._settings.asked == "records":
+            return jnp.eye(len(noise))
+        by_code = jnp.concatenate(
+            [jnp.ones((len(noise), 1)), noise[:, : self._settings.variation]], 1
+        )
+        return (labels[:, :, None] * by_code[:, None]).reshape(len(noise), -1)
+
+    def learns(self, step: int, answers: NDArray[np.float64], batch: Batch) -> None:
+        """Lines 12 to 15: back to perturbations, and one step of Eq. 2."""
+        before, (noise, labels) = self._net, self._asked
+        wanted = jnp.asarray(answers, jnp.float32) @ batch.basis.T
+        settings = self._settings
+        if settings.asked == "classes" and self._basis is not None:
+            self._drift = settings.momentum * self._drift + wanted
+            wanted = self._drift
+        falling = (1 + math.cos(math.pi * step / settings.steps)) / 2
+        wanted = wanted * settings.pace * falling * math.sqrt(batch.basis.shape[0]/batch.basis.shape[1])
+        key = jax.random.fold_in(self._key, 2 * step + 1)
+        for study in range(self._settings.studies):
+            if self._settings.asked == "classes":  # which holds for any other codes as well
+                key = jax.random.fold_in(key, study)
+                noise, labels = self._codes(key, STUDIED * labels.shape[1])
+            change = self._weights(noise, labels) @ wanted
+            self._net, self._state = _learn(
+                self._optimiser, self._net, self._state, nets.codes_for(noise, labels), change, before, self._basis
+            )
+
+    def saved(self, shares: list[float]) -> Saved:
+        """With the normalisations frozen."""
+        classes = len(self._schema.classes)
+        key = jax.random.fold_in(self._key, 2 * self._settings.steps)
+        codes = nets.codes_for(*self._codes(key, FREEZING * classes))
+        frozen = _statistics(self._net, codes)
+        config = {**self._shape._asdict(), "shares": shares}
+        return Saved(config, nets.to_arrays(self._net, frozen))
+
+
+def _fixed_basis(settings: GPATE, schema: Schema) -> Float[Array, "d k"] | None:
+    """R where it is always the same: all coordinates if they are few, or the lowest frequencies."""
+    if settings.dimensions >= schema.width:
+        return jnp.eye(schema.width)
+    if settings.asked == "records" or not schema.is_image:
+        return None
+    height, width, channels = schema.image_shape
+    order = [(i / height) ** 2 + (j / width) ** 2 for i in range(height) for j in range(width)]
+    lowest = np.argsort(np.repeat(order, channels), kind="stable")[: settings.dimensions]
+    return jnp.asarray(ImageInputs(shape=schema.image_shape).basis[:, lowest], jnp.float32)
+
+
+def _random_basis(settings: GPATE, width: int, key: PRNGKeyArray) -> Float[Array, "d k"]:
+    """Line 2 of Algorithm 1: independent numbers of variance 1/k."""
+    drawn = jax.random.normal(key, (width, settings.dimensions))
+    return drawn / math.sqrt(settings.dimensions)
+
+
+@eqx.filter_jit
+def _forward(net: Net, codes: Float[Array, "n i"]) -> Float[Array, "n d"]:
+    return net(codes)[0]
+
+
+@eqx.filter_jit
+def _statistics(net: Net, codes: Float[Array, "n i"]) -> Statistics:
+    return net(codes)[1]
+
+
+@eqx.filter_jit
+def _learn(
+    optimiser: optax.GradientTransformation,
+    net: Net,
+    state: optax.OptState,
+    codes: Float[Array, "n i"],
+    change: Float[Array, "n d"],
+    before: Net,
+    basis: Float[Array, "d k"] | None,
+) -> tuple[Net, optax.OptState]:
+    start = before(codes)[0]
+    if basis is not None:
+        start = start @ basis @ basis.T
+    wanted = jnp.clip(start + change, 0, 1)
+
+    def loss(net: Net) -> Float[Array, ""]:
+        return jnp.mean((net(codes)[0] - wanted) ** 2)
+
+    updates, state = optimiser.update(eqx.filter_grad(loss)(net), state)
+    return eqx.apply_updates(net, updates), state
