@@ -80,6 +80,15 @@ METHODS = {
         paper="Vinaroz et al., Hermite Polynomial Features for Private Data Generation, ICML 2022",
         docs="docs/moment_matching.md",
     ),
+    "g-pate": Method(
+        command="generate",
+        config="limbeck.generate.g_pate:GPATE",
+        private=True,
+        summary="a generator taught by the noisy votes of many discriminators",
+        guarantee="(ε, δ)-DP, Gaussian draws of votes, one Laplace draw of the counts",
+        paper="Long et al., G-PATE: Scalable Differentially Private Data Generator, NeurIPS 2021",
+        docs="docs/g_pate.md",
+    ),
 }
 
 

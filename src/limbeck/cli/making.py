@@ -9,7 +9,7 @@ import typer
 from limbeck.cli.console import peak_memory_mb, print_json, stages
 from limbeck.errors import UserError
 
-METHOD, BUDGET = "Method", "Budget"
+METHOD, BUDGET, VOTING = "Method", "Budget", "Teachers and their votes (g-pate)"
 
 Source = Annotated[
     str, typer.Argument(help="A named set (digits, mnist, adult, ...) or a file or folder.")
@@ -151,3 +151,11 @@ def _test_split(source: str) -> str:
 
     name = source.partition(":")[0]
     return f"{name}:test" if name in NAMED else "TEST_FILE"
+
+
+def number_or_word(given: str | None) -> float | str | None:
+    """For options that are either."""
+    try:
+        return None if given is None else float(given)
+    except ValueError:
+        return given

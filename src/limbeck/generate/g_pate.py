@@ -3,31 +3,31 @@
 "Scalable Differentially Private Data Generator via Private Aggregation of Teacher Discriminators",
 Algorithms 1 to 3. The records are shared out among teachers, discriminators that learn to tell the
 student's records from their own. In each step they say how the student's records should change to
-look real (Eq. 1), that is projected to a few numbers, on which they vote; from the noisy result the
-student learns (Eq. 2).
+look real (Eq. 1); that is projected to a few numbers, on which they vote; and from the noisy result
+the student learns (Eq. 2).
 
 **Guarantee.** The generator is a function of noisy counts of votes, one Gaussian event a step (and
-one of the largest counts, with a threshold), of noisy class counts, one Laplace event, and of noise.
-See `measure.votes` for what one record can do. The composition of all events is (ε, δ)-DP. It does
-not depend on what the votes were, so a query that is not answered costs what an answer does.
+one of the largest counts, with a threshold), of noisy class counts, one Laplace event, and of
+noise. See `measure.votes` for what one record can do. The composition of all events is (ε, δ)-DP.
+It does not depend on what the votes were: a query that is not answered costs what an answer does.
 
 Where the default differs from the paper, at the same budget:
 
-- Votes are on the class as a whole: how the records of a class should move in each direction, and how
-  that depends on the code they were made from, instead of how each record should. There are fewer
-  queries, and teachers agree more on them.
+- Votes are on the records of a class together: how they should move in each direction, and how that
+  depends on the code they were made from. There are fewer queries, and teachers agree more on them.
+- Teachers start from the same public weights, and in every step anew. So they differ by their
+  records alone, and none remembers what the student made long ago.
 - Directions are low frequencies, or the columns of a table, instead of random ones.
-- Votes are down, no opinion or up, and their noisy mean is taken, which tells a narrow majority from
-  a large one, instead of the commonest of ten bins, where that is common enough.
+- Votes are down, no opinion or up, and their noisy mean is taken, which tells a narrow majority
+  from a large one. The paper takes the commonest of ten bins, where it is common enough.
 - A teacher that has no record of a class has no opinion on it.
 
-With `asked="records"`, `aggregate="argmax"`, `bins=10`, `clip=1e-4`, `threshold=0.5`, it is the
-paper's algorithm.
+`PAPER` has the settings with which it is the paper's algorithm.
 """
 
 import dataclasses
 import math
-from typing import Literal, get_args
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
@@ -43,6 +43,7 @@ from limbeck.errors import UserError
 from limbeck.features.inputs import ImageInputs
 from limbeck.generate import nets, sampling
 from limbeck.generate.nets import Net, Shape, Statistics
+from limbeck.generate.settings import check_settings
 from limbeck.measure import discriminators
 from limbeck.measure.teachers import Batch, Schooling
 from limbeck.measure.votes import CONSENSUS, COUNTS, VOTES, NoisyVotes
@@ -58,6 +59,19 @@ GREY, COLOUR, ROWS = (16, 8), (64, 32), (200, 200)
 FREEZING, STUDIED = 500, 50
 
 
+# What makes it the paper's algorithm.
+PAPER: dict[str, Any] = {
+    "votes_on": "records",
+    "dimensions": 10,
+    "memory": 1.0,
+    "updates": 1,
+    "bins": 10,
+    "clip": 1e-4,
+    "aggregate": "argmax",
+    "threshold": 0.5,
+}
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GPATE:
     """Generate under differential privacy, from votes.
@@ -70,28 +84,34 @@ class GPATE:
     steps : how often the teachers vote; the noise of a vote grows with its square root.
     batch : made-up records a step.
     updates : of each teacher in a step, at no cost but time.
-    asked : what votes are on: the records of a class together, or each record by itself.
+    memory : how much of what a teacher has learned it keeps from one step to the next.
+    votes_on : what votes are on: the records of a class together, or each record by itself.
     variation : for classes, on how many numbers of the code their movement may depend.
-    dimensions : k of Algorithm 1, numbers to which a perturbation is projected.
-    bins, clip, aggregate, threshold : of Algorithms 1 and 3; see `measure.votes`. The threshold is a
-        share of the teachers.
+    dimensions : k of Algorithm 1, the numbers to which a perturbation is projected.
+    bins, clip, aggregate, threshold : of Algorithms 1 and 3; see `measure.votes`. The threshold is
+        a share of the teachers.
     consensus_share : of the noise budget, for the comparison with the threshold.
     class_epsilon : for the class counts, by Laplace noise.
-    learning_rate, teacher_rate : of the student and of the teachers.
+    pace, momentum : how far the student moves its records when all teachers agree, in the first
+        step; and how much of earlier moves it adds.
+    studies, learning_rate : steps that the student takes to move them, of Adam at this rate.
+    teacher_rate : of the teachers' Adam.
     code : the number of random numbers that a record is made of.
     discriminator : of the teachers: small, or the paper's, of 1.6 million weights.
+
+    Examples
+    --------
+    >>> GPATE(teachers=2000, **PAPER).threshold
+    0.5
     """
 
     records: int = 10_000
-    teachers: int = 1000
-    steps: int = 200
-    batch: int = 60
-    updates: int = 1
+    teachers: int = 2000
+    steps: int = 60
+    batch: int = 50
+    updates: int = 3
     memory: float = 0.0
-    studies: int = 5
-    pace: float = 0.1
-    momentum: float = 0.5
-    asked: Literal["classes", "records"] = "classes"
+    votes_on: Literal["classes", "records"] = "classes"
     variation: int = 2
     dimensions: int = 64
     bins: int = 3
@@ -100,10 +120,27 @@ class GPATE:
     threshold: float = 0.0
     consensus_share: float = 0.05
     class_epsilon: float = 0.01
+    pace: float = 0.1
+    momentum: float = 0.5
+    studies: int = 5
     learning_rate: float = 0.01
     teacher_rate: float = 1e-3
     code: int = 10
     discriminator: Literal["small", "paper"] = "small"
+
+    def __post_init__(self) -> None:
+        check_settings(self, may_be_zero=("memory", "variation", "threshold", "momentum"))
+        for name in ("memory", "threshold", "consensus_share", "momentum"):
+            if getattr(self, name) > 1:
+                raise UserError(f"--{name.replace('_', '-')} is a share, at most one")
+        if self.momentum == 1:
+            raise UserError("--momentum must be below one")
+        if not 2 <= self.bins <= 255:
+            raise UserError(f"--bins must lie between 2 and 255, not {self.bins}")
+        if self.variation > self.code:
+            raise UserError(
+                f"--variation must be at most --code, {self.code}, not {self.variation}"
+            )
 
     name = "g-pate"
 
@@ -199,7 +236,7 @@ class Student:
             optax.cosine_decay_schedule(settings.learning_rate, settings.steps * settings.studies)
         )
         self._state = self._optimiser.init(eqx.filter(self._net, eqx.is_array))
-        self._drift = jnp.zeros(())
+        self._moving = jnp.zeros(())
         self._basis = _fixed_basis(settings, schema)
 
     def _codes(self, key: PRNGKeyArray, n: int) -> tuple[Float[Array, "n k"], Float[Array, "n c"]]:
@@ -221,7 +258,7 @@ class Student:
 
     def _weights(self, noise: Float[Array, "n k"], labels: Float[Array, "n c"]) -> Array:
         """W: one column a record; or of each class, for 1 and for numbers of the code."""
-        if self._settings.asked == "records":
+        if self._settings.votes_on == "records":
             return jnp.eye(len(noise))
         by_code = jnp.concatenate(
             [jnp.ones((len(noise), 1)), noise[:, : self._settings.variation]], 1
@@ -229,23 +266,30 @@ class Student:
         return (labels[:, :, None] * by_code[:, None]).reshape(len(noise), -1)
 
     def learns(self, step: int, answers: NDArray[np.float64], batch: Batch) -> None:
-        """Lines 12 to 15: back to perturbations, and one step of Eq. 2."""
-        before, (noise, labels) = self._net, self._asked
+        """Lines 12 to 15: back to perturbations x̂ − x, and some steps of Eq. 2.
+
+        In units in which a record's numbers in [0, 1] are spread out over k directions.
+        """
+        settings, before = self._settings, self._net
         wanted = jnp.asarray(answers, jnp.float32) @ batch.basis.T
-        settings = self._settings
-        if settings.asked == "classes" and self._basis is not None:
-            self._drift = settings.momentum * self._drift + wanted
-            wanted = self._drift
+        if (
+            settings.votes_on == "classes"
+        ):  # which are the same in every step, where records are not
+            self._moving = wanted = settings.momentum * self._moving + wanted
         falling = (1 + math.cos(math.pi * step / settings.steps)) / 2
-        wanted = wanted * settings.pace * falling * math.sqrt(batch.basis.shape[0]/batch.basis.shape[1])
-        key = jax.random.fold_in(self._key, 2 * step + 1)
-        for study in range(self._settings.studies):
-            if self._settings.asked == "classes":  # which holds for any other codes as well
-                key = jax.random.fold_in(key, study)
-                noise, labels = self._codes(key, STUDIED * labels.shape[1])
-            change = self._weights(noise, labels) @ wanted
+        wanted = settings.pace * falling * math.sqrt(wanted.shape[1] / answers.shape[1]) * wanted
+        noise, labels = self._asked
+        for study in range(settings.studies):
+            if (
+                settings.votes_on == "classes"
+            ):  # what is said of a class holds for other codes as well
+                key = jax.random.fold_in(self._key, 2 * step + 1)
+                noise, labels = self._codes(
+                    jax.random.fold_in(key, study), STUDIED * labels.shape[1]
+                )
+            codes, change = nets.codes_for(noise, labels), self._weights(noise, labels) @ wanted
             self._net, self._state = _learn(
-                self._optimiser, self._net, self._state, nets.codes_for(noise, labels), change, before, self._basis
+                self._optimiser, self._net, self._state, before, codes, change, self._basis
             )
 
     def saved(self, shares: list[float]) -> Saved:
@@ -262,7 +306,7 @@ def _fixed_basis(settings: GPATE, schema: Schema) -> Float[Array, "d k"] | None:
     """R where it is always the same: all coordinates if they are few, or the lowest frequencies."""
     if settings.dimensions >= schema.width:
         return jnp.eye(schema.width)
-    if settings.asked == "records" or not schema.is_image:
+    if settings.votes_on == "records" or not schema.is_image:
         return None
     height, width, channels = schema.image_shape
     order = [(i / height) ** 2 + (j / width) ** 2 for i in range(height) for j in range(width)]
@@ -291,15 +335,16 @@ def _learn(
     optimiser: optax.GradientTransformation,
     net: Net,
     state: optax.OptState,
+    before: Net,
     codes: Float[Array, "n i"],
     change: Float[Array, "n d"],
-    before: Net,
     basis: Float[Array, "d k"] | None,
 ) -> tuple[Net, optax.OptState]:
-    start = before(codes)[0]
+    """A step towards x̂ = x + Δx; of x, what no vote is ever on is left out."""
+    wanted = before(codes)[0]
     if basis is not None:
-        start = start @ basis @ basis.T
-    wanted = jnp.clip(start + change, 0, 1)
+        wanted = wanted @ basis @ basis.T
+    wanted = jnp.clip(wanted + change, 0, 1)
 
     def loss(net: Net) -> Float[Array, ""]:
         return jnp.mean((net(codes)[0] - wanted) ** 2)

@@ -61,6 +61,8 @@ class Schooling:
     teachers : how many there are.
     updates : of each teacher in a step.
     learning_rate : of Adam.
+    memory : how much of what a teacher has learned it keeps from one step to the next. All start
+        from the same public weights; with 0 they do so in each step, and nothing is stored.
     bins : B of Algorithm 1.
     clip : c of Algorithm 1; None scales each row of a teacher's projection to a root mean square of
         two thirds first, and clips at one.
@@ -83,11 +85,14 @@ class Schooling:
 
 
 class Teacher(NamedTuple):
-    """A teacher's number, weights and state of Adam; or those of several, stacked."""
+    """A teacher's number, weights and state of Adam; or those of several, stacked.
+
+    Teachers without memory have neither.
+    """
 
     number: Int[Array, "*n"]
-    weights: Any
-    state: Any
+    weights: Any = ()
+    state: Any = ()
 
 
 def teachers_of(rows: int, teachers: int, secret: bytes) -> NDArray[np.int64]:
@@ -126,12 +131,11 @@ class Teachers(Unique):
         progress: Progress = silent,
     ) -> None:
         self._discriminator, self._schooling = discriminator, schooling
-        start, self._key = jax.random.split(key)
         self._read(private, secret, progress)
         self._mesh = _mesh(schooling.teachers)
         # Made when the size of a batch is known.
         self._chunks: list[Teacher] = []
-        self._start, self._steps = start, 0
+        self._key, self._steps = key, 0
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(...)"
@@ -176,8 +180,7 @@ class Teachers(Unique):
         numbers = [jnp.arange(at, min(at + chunk, n)) for at in range(0, n, chunk)]
         split = NamedSharding(self._mesh, PartitionSpec("teachers"))
         return [
-            jax.device_put(_start(self._discriminator, self._schooling, self._start, i), split)
-            for i in numbers
+            jax.device_put(_start(self._discriminator, self._schooling, i), split) for i in numbers
         ]
 
     def _drawn(
@@ -232,9 +235,10 @@ def _uniform(key: PRNGKeyArray, n: int, updates: int, m: int) -> Float[Array, "n
 def _start(
     discriminator: Discriminator,
     schooling: Schooling,
-    key: PRNGKeyArray,
     numbers: Int[Array, " t"],
 ) -> Teacher:
+    if not schooling.memory:
+        return Teacher(numbers)
     first = schooling.first(discriminator)
     weights = jax.tree.map(lambda w: jnp.repeat(w[None], len(numbers), axis=0), first)
     return Teacher(numbers, weights, jax.vmap(schooling.optimiser().init)(weights))
@@ -254,16 +258,25 @@ def _step(
     """Some teachers side by side; each device has its own, and their records only."""
 
     def taught(
-        teacher: Teacher, real: Float[Array, "u m s"], has: Float[Array, " m"]
+        teacher: Teacher,
+        real: Float[Array, "u m s"],
+        has: Float[Array, " m"],
+        batch: Batch,
+        key: PRNGKeyArray,
     ) -> tuple[Teacher, UInt8[Array, " q"]]:
         coin = jax.random.fold_in(jax.random.fold_in(key, teacher.number), 1)
         return _taught(discriminator, schooling, teacher, real, has, batch, coin)
 
-    split = PartitionSpec("teachers")
+    split, whole = PartitionSpec("teachers"), PartitionSpec()
     shared_out = jax.shard_map(
-        jax.vmap(taught), mesh=mesh, in_specs=(split, split, split), out_specs=(split, split)
+        jax.vmap(taught, in_axes=(0, 0, 0, None, None)),
+        mesh=mesh,
+        in_specs=(split, split, split, whole, whole),
+        out_specs=(split, split),
+        # Else gradients with respect to what devices share are summed over devices, hence teachers.
+        check_vma=False,
     )
-    return shared_out(teachers, real, has)
+    return shared_out(teachers, real, has, batch, key)
 
 
 def _taught(
@@ -281,7 +294,7 @@ def _taught(
     of it learns nothing, and has no opinion; a teacher without records has none of anything.
     """
     one_hot, fakes = batch.one_hot, discriminator.seen(batch.fakes)
-    first = schooling.first(discriminator)
+    first = schooling.first(discriminator)  # whose own opinion, which is noise, is taken off
 
     def logits(weights: Weights, seen: Float[Array, "m s"]) -> Float[Array, " m"]:
         return discriminator.logits(weights, seen, one_hot) - discriminator.logits(
@@ -300,8 +313,11 @@ def _taught(
         return (optax.apply_updates(weights, updates), state), None
 
     weights, state = teacher.weights, teacher.state
-    if schooling.memory < 1:
+    if not schooling.memory:
+        weights = first
+    elif schooling.memory < 1:
         weights = jax.tree.map(lambda w, w0: w0 + schooling.memory * (w - w0), weights, first)
+    if schooling.memory < 1:
         state = schooling.optimiser().init(weights)
     (weights, state), _ = jax.lax.scan(update, (weights, state), real)
 
@@ -309,7 +325,9 @@ def _taught(
         return jnp.sum(has * jax.nn.log_sigmoid(logits(weights, discriminator.seen(x))))
 
     projected = batch.weights.T @ jax.grad(looks_real)(batch.fakes) @ batch.basis
-    return teacher._replace(weights=weights, state=state), bins_of(projected, schooling, coin)
+    if schooling.memory:
+        teacher = teacher._replace(weights=weights, state=state)
+    return teacher, bins_of(projected, schooling, coin)
 
 
 def bins_of(
