@@ -63,6 +63,16 @@ def generate(
         int | None,
         typer.Option(min=1, help="Of the polynomials; dp-hp only.", rich_help_panel=METHOD),
     ] = None,
+    rounds: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Of the discriminator, a step; gan and dp-gan.", rich_help_panel=METHOD
+        ),
+    ] = None,
+    sampling_rate: Annotated[
+        float | None,
+        typer.Option(help="Chance of a record in a batch; dp-gan.", rich_help_panel=METHOD),
+    ] = None,
     teachers: Annotated[
         int | None,
         typer.Option(min=1, help="Parts of the records; g-pate only.", rich_help_panel=VOTING),
@@ -144,6 +154,8 @@ def generate(
         widths=None if widths is None else _whole_numbers(widths),
         frequencies=frequencies,
         order=order,
+        rounds=rounds,
+        sampling_rate=sampling_rate,
         teachers=teachers,
         updates=updates,
         memory=memory,

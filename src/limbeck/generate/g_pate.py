@@ -177,7 +177,7 @@ class GPATE:
                 progress("train", step, self.steps)
                 batch = student.asks(step)
                 student.learns(step, votes(batch), batch)
-            generator = student.saved(_shares(counts, 1 / self.class_epsilon))
+            generator = student.saved(shares_of(counts, 1 / self.class_epsilon))
             x, labels = sampling.draw(schema, generator, self.records, source)
         except KeyboardInterrupt:
             raise interrupted(ledger, budget) from None
@@ -217,7 +217,7 @@ class GPATE:
         )
 
 
-def _shares(counts: NDArray[np.float64], least: float) -> list[float]:
+def shares_of(counts: NDArray[np.float64], least: float) -> list[float]:
     """Of whole numbers, none below what noise is: a class that is declared is generated."""
     floored = np.maximum(np.rint(counts), least)
     return list(floored / floored.sum())
@@ -229,8 +229,7 @@ class Student:
     def __init__(self, settings: GPATE, schema: Schema, key: PRNGKeyArray) -> None:
         self._settings, self._schema = settings, schema
         start, self._key = jax.random.split(key)
-        widths = (COLOUR if schema.image_shape[2] > 1 else GREY) if schema.is_image else ROWS
-        self._shape = Shape(settings.code, widths)
+        self._shape = shape_for(schema, settings.code)
         self._net = nets.net_for(schema, self._shape, start)
         self._optimiser = optax.adam(
             optax.cosine_decay_schedule(settings.learning_rate, settings.steps * settings.studies)
@@ -242,14 +241,13 @@ class Student:
     def _codes(self, key: PRNGKeyArray, n: int) -> tuple[Float[Array, "n k"], Float[Array, "n c"]]:
         """Fresh noise, and as many of each class, in turn."""
         classes = len(self._schema.classes)
-        labels = jnp.eye(classes)[jnp.arange(n) % classes]
-        return jax.random.normal(key, (n, self._settings.code)), labels
+        return noise_and_labels(key, n, self._settings.code, classes)
 
     def asks(self, step: int) -> Batch:
         """Lines 2 and 3 of Algorithm 2, and the projection of Algorithm 1."""
         key = jax.random.fold_in(self._key, 2 * step)
         noise, labels = self._codes(key, self._settings.batch)
-        fakes = _forward(self._net, nets.codes_for(noise, labels))
+        fakes = forward(self._net, nets.codes_for(noise, labels))
         basis = self._basis
         if basis is None:
             basis = _random_basis(self._settings, self._schema.width, jax.random.fold_in(key, 1))
@@ -294,12 +292,30 @@ class Student:
 
     def saved(self, shares: list[float]) -> Saved:
         """With the normalisations frozen."""
-        classes = len(self._schema.classes)
         key = jax.random.fold_in(self._key, 2 * self._settings.steps)
-        codes = nets.codes_for(*self._codes(key, FREEZING * classes))
-        frozen = _statistics(self._net, codes)
-        config = {**self._shape._asdict(), "shares": shares}
-        return Saved(config, nets.to_arrays(self._net, frozen))
+        return saved(self._net, self._shape, shares, key)
+
+
+def shape_for(schema: Schema, code: int) -> Shape:
+    """Of a generator, by what the schema describes."""
+    if schema.is_image:
+        return Shape(code, COLOUR if schema.image_shape[2] > 1 else GREY)
+    return Shape(code, ROWS)
+
+
+def noise_and_labels(
+    key: PRNGKeyArray, n: int, code: int, classes: int
+) -> tuple[Float[Array, "n k"], Float[Array, "n c"]]:
+    """Fresh noise, and as many of each class, in turn."""
+    return jax.random.normal(key, (n, code)), jnp.eye(classes)[jnp.arange(n) % classes]
+
+
+def saved(net: Net, shape: Shape, shares: list[float], key: PRNGKeyArray) -> Saved:
+    """With the normalisations frozen."""
+    classes = len(shares)
+    codes = nets.codes_for(*noise_and_labels(key, FREEZING * classes, shape.code, classes))
+    config = {**shape._asdict(), "shares": shares}
+    return Saved(config, nets.to_arrays(net, statistics(net, codes)))
 
 
 def _fixed_basis(settings: GPATE, schema: Schema) -> Float[Array, "d k"] | None:
@@ -321,12 +337,14 @@ def _random_basis(settings: GPATE, width: int, key: PRNGKeyArray) -> Float[Array
 
 
 @eqx.filter_jit
-def _forward(net: Net, codes: Float[Array, "n i"]) -> Float[Array, "n d"]:
+def forward(net: Net, codes: Float[Array, "n i"]) -> Float[Array, "n d"]:
+    """Records."""
     return net(codes)[0]
 
 
 @eqx.filter_jit
-def _statistics(net: Net, codes: Float[Array, "n i"]) -> Statistics:
+def statistics(net: Net, codes: Float[Array, "n i"]) -> Statistics:
+    """Of a batch."""
     return net(codes)[1]
 
 

@@ -16,7 +16,9 @@ def check_settings(settings: Any, may_be_zero: tuple[str, ...] = ()) -> None:
             if not 0 < value < math.inf and not (value == 0 and field.name in may_be_zero):
                 raise UserError(f"{option} must be a positive number, not {value:g}")
         else:
-            words = [w for part in (field.type, *get_args(field.type)) for w in get_args(part)]
-            words = [word for word in words if isinstance(word, str)]
+            listed = [w for part in (field.type, *get_args(field.type)) for w in get_args(part)]
+            words = [word for word in listed if isinstance(word, str)]
+            if not words:
+                raise UserError(f"{option} must be a number, not '{value}'")
             if value not in words:
                 raise UserError(f"{option} must be one of {', '.join(words)}, not '{value}'")

@@ -99,8 +99,20 @@ class NoisyVotes(Unique):
 
         **Guarantee.** One Laplace event; a record counts for one, in one class.
         """
-        counts = clipping.histograms(self._teachers.labels[:, None], self._classes)
-        return noise.laplace(counts, purpose=COUNTS, ledger=self._ledger, entropy=self._entropy)[0]
+        return noisy_class_counts(
+            self._teachers.labels, self._classes, ledger=self._ledger, entropy=self._entropy
+        )
+
+
+def noisy_class_counts(
+    labels: NDArray[np.integer], classes: int, *, ledger: Ledger, entropy: Entropy
+) -> Floats:
+    """How many records each class has, about.
+
+    **Guarantee.** One Laplace event; a record counts for one, in one class.
+    """
+    counts = clipping.histograms(labels[:, None], classes)
+    return noise.laplace(counts, purpose=COUNTS, ledger=ledger, entropy=entropy)[0]
 
 
 def midpoints(bins: int) -> Floats:
