@@ -118,6 +118,14 @@ def generate(
     discriminator: Annotated[
         str | None, typer.Option(help="small or paper.", rich_help_panel=VOTING)
     ] = None,
+    diagnose: Annotated[
+        bool | None,
+        typer.Option(
+            "--diagnose",
+            help="Tell you how far teachers agreed, which is private.",
+            rich_help_panel=VOTING,
+        ),
+    ] = None,
     not_private: Annotated[
         bool,
         typer.Option(
@@ -168,6 +176,7 @@ def generate(
         threshold=threshold,
         class_epsilon=class_epsilon,
         discriminator=discriminator,
+        diagnose=diagnose,
     )
 
 

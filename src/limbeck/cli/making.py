@@ -1,6 +1,7 @@
 """What `distill` and `generate` share: budget, configuration, the run, and what is printed."""
 
 import dataclasses
+import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -76,6 +77,10 @@ def make(command: Command, asked: Asked, **settings: Any) -> None:
 
     check_destination(asked.output, asked.overwrite)
     config = _configured(asked.method, **settings)
+    if hasattr(config, "needs"):
+        needs = config.needs(private.schema)
+        needs.check()
+        print(f"limbeck: {needs}", file=sys.stderr)
     with stages() as progress:
         bundle = config.fit(private, budget, seed=asked.seed, progress=progress)
         progress("write", 0, 0)

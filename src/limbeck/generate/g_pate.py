@@ -42,9 +42,11 @@ from limbeck.data.schema import Described, Schema
 from limbeck.errors import UserError
 from limbeck.features.inputs import ImageInputs
 from limbeck.generate import nets, sampling
+from limbeck.generate.needs import Needs
 from limbeck.generate.nets import Net, Shape, Statistics
 from limbeck.generate.settings import check_settings
 from limbeck.measure import discriminators
+from limbeck.measure.discriminators import Discriminator
 from limbeck.measure.teachers import Batch, Schooling
 from limbeck.measure.votes import CONSENSUS, COUNTS, VOTES, NoisyVotes
 from limbeck.privacy.accounting import calibrate, interrupted
@@ -98,6 +100,7 @@ class GPATE:
     teacher_rate : of the teachers' Adam.
     code : the number of random numbers that a record is made of.
     discriminator : of the teachers: small, or the paper's, of 1.6 million weights.
+    diagnose : tell the owner, on standard error, how far teachers agreed; that is private.
 
     Examples
     --------
@@ -127,6 +130,7 @@ class GPATE:
     teacher_rate: float = 1e-3
     code: int = 10
     discriminator: Literal["small", "paper"] = "small"
+    diagnose: bool = False
 
     def __post_init__(self) -> None:
         check_settings(self, may_be_zero=("memory", "variation", "threshold", "momentum"))
@@ -154,6 +158,7 @@ class GPATE:
     ) -> Bundle:
         """The generated records, their generator and the ledger."""
         schema, source = private.schema, entropy(seed)
+        self.needs(schema).check()
         progress("calibrate", 0, 0)
         ledger = Ledger(self._plan(budget))
         key = jax.random.key(int.from_bytes(source.bytes(4), "little"))
@@ -161,10 +166,11 @@ class GPATE:
             # Behind the wall: the teachers, and what they have in common.
             votes = NoisyVotes(
                 private,
-                discriminators.for_schema(schema, full_size=self.discriminator == "paper"),
+                self._discriminator(schema),
                 self._schooling(),
                 aggregate=self.aggregate,
                 threshold=self.threshold,
+                diagnose=self.diagnose,
                 ledger=ledger,
                 entropy=source,
                 progress=progress,
@@ -177,6 +183,7 @@ class GPATE:
                 progress("train", step, self.steps)
                 batch = student.asks(step)
                 student.learns(step, votes(batch), batch)
+            votes.tell_owner(budget.delta)
             generator = student.saved(shares_of(counts, 1 / self.class_epsilon))
             x, labels = sampling.draw(schema, generator, self.records, source)
         except KeyboardInterrupt:
@@ -205,6 +212,13 @@ class GPATE:
             share = self.consensus_share / (1 - self.consensus_share)
             plan.append(Measurement(purpose=CONSENSUS, draws=self.steps, share=share))
         return calibrate(plan, budget, settled=[counts])
+
+    def needs(self, schema: Schema) -> Needs:
+        """What a run takes, about, in memory and time."""
+        return Needs.of(self._discriminator(schema), self._schooling(), self.batch, self.steps)
+
+    def _discriminator(self, schema: Schema) -> Discriminator:
+        return discriminators.for_schema(schema, full_size=self.discriminator == "paper")
 
     def _schooling(self) -> Schooling:
         return Schooling(

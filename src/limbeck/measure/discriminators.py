@@ -49,6 +49,11 @@ class Discriminator(Protocol):
         ...
 
     @property
+    def multiplications(self) -> int:
+        """For one record, forwards."""
+        ...
+
+    @property
     def numbers_a_record(self) -> int:
         """How many numbers are in memory for a record while its gradient is taken."""
         ...
@@ -67,6 +72,11 @@ class OfRows:
         """Each layer has the class among its inputs."""
         sizes = [self.dimension, *self.widths, self.classes]
         return [(i + self.classes, o) for i, o in itertools.pairwise(sizes)]
+
+    @property
+    def multiplications(self) -> int:
+        """One a weight."""
+        return sum(i * o for i, o in self.sides)
 
     @property
     def numbers_a_record(self) -> int:
@@ -119,6 +129,12 @@ class OfPictures:
             (flat + self.classes, self.hidden),
             (self.hidden + self.classes, self.classes),
         ]
+
+    @property
+    def multiplications(self) -> int:
+        """One a weight, and for filters one a place."""
+        (patch, channels), *rest = self.sides
+        return math.prod(self._mapped) * patch * channels + sum(i * o for i, o in rest)
 
     @property
     def numbers_a_record(self) -> int:

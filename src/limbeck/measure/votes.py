@@ -14,6 +14,7 @@ and no guarantee (`measure.consensus`).
 """
 
 import math
+import sys
 from typing import Literal
 
 import jax
@@ -21,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limbeck.data.schema import Described
+from limbeck.measure.consensus import Consensus
 from limbeck.measure.discriminators import Discriminator
 from limbeck.measure.teachers import Batch, Schooling, Teachers
 from limbeck.privacy import clipping, noise
@@ -54,6 +56,7 @@ class NoisyVotes(Unique):
         *,
         aggregate: Literal["mean", "argmax"] = "mean",
         threshold: float = 0.0,
+        diagnose: bool = False,
         ledger: Ledger,
         entropy: Entropy,
         progress: Progress = silent,
@@ -69,6 +72,7 @@ class NoisyVotes(Unique):
         self._classes = len(private.schema.classes)
         self._schooling, self._aggregate, self._threshold = schooling, aggregate, threshold
         self._ledger, self._entropy = ledger, entropy
+        self._consensus = Consensus() if diagnose else None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(...)"
@@ -76,12 +80,10 @@ class NoisyVotes(Unique):
     def __call__(self, batch: Batch) -> Floats:
         """One step: one draw of noise, or two."""
         votes, bins = self._teachers.vote(batch), self._schooling.bins
-        counts = noise.gaussian(
-            clipping.count_votes(votes, bins),
-            purpose=VOTES,
-            ledger=self._ledger,
-            entropy=self._entropy,
-        )
+        exact = clipping.count_votes(votes, bins)
+        counts = noise.gaussian(exact, purpose=VOTES, ledger=self._ledger, entropy=self._entropy)
+        if self._consensus is not None:
+            self._consensus.add(exact.value, *self._deviations(batch.queries))
         largest = np.full(batch.queries, math.inf)
         if self._threshold:
             largest = noise.gaussian(
@@ -93,6 +95,24 @@ class NoisyVotes(Unique):
         found = answers(counts, self._schooling.teachers, self._aggregate)
         found[largest < self._threshold * self._schooling.teachers] = 0
         return found.reshape(batch.weights.shape[1], batch.basis.shape[1])
+
+    def _deviations(self, queries: int) -> list[float]:
+        """Of the noise on a count, and on the largest."""
+        planned = {entry.purpose: entry.noise_multiplier or 0.0 for entry in self._ledger.plan}
+        found = [planned[VOTES] * math.sqrt(2 * queries)]
+        return [*found, planned[CONSENSUS] * math.sqrt(queries)] if self._threshold else found
+
+    def tell_owner(self, delta: float) -> None:
+        """Print on standard error what Theorem 7 makes of the votes, which is private.
+
+        It holds for the commonest bin, as Algorithm 3 takes it. It goes nowhere else.
+        """
+        if self._consensus is not None:
+            print(
+                "PRIVATE, for the owner alone, and no guarantee: by the votes that were cast "
+                f"(Theorem 7) epsilon is {self._consensus.epsilon(delta):.4f} at delta={delta:g}",
+                file=sys.stderr,
+            )
 
     def class_counts(self) -> Floats:
         """How many records each class has, about.
