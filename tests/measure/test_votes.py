@@ -314,17 +314,27 @@ def test_pictures_are_seen_by_a_convolution():
 
 def test_the_papers_discriminator_has_as_many_weights_as_the_paper_says():
     mnist = Schema(classes=tuple(range(10)), image=ImageShape(28, 28))
-    paper = discriminators.for_schema(mnist, full_size=True)
+    paper = discriminators.for_schema(mnist, "paper")
     assert 1.6e6 < discriminators.size(paper) < 1.62e6
-    assert discriminators.size(discriminators.for_schema(mnist)) < 20_000
+    for kind in ("small", "conv"):
+        assert discriminators.size(discriminators.for_schema(mnist, kind)) < 20_000
     sizes = [w.size + b.size for w, b in paper.init(jax.random.key(0))]
     assert sum(sizes) == discriminators.size(paper)
 
 
-def test_votes_on_pictures_are_cast_by_all():
+@pytest.mark.parametrize("kind", ["small", "conv", "paper"])
+def test_votes_on_pictures_are_cast_by_all(kind):
     rng = np.random.default_rng(0)
     private = limbeck.PrivateData.from_arrays(
         rng.integers(0, 256, (20, 8, 8)), np.arange(20) % 2, IMAGES
     )
-    votes = voted(private, steps=1, per_record=False)
-    assert votes.shape == (1, 6, 2 * 64)
+    found = Teachers(
+        private,
+        discriminators.for_schema(IMAGES, kind),
+        HOW,
+        secret=SECRET,
+        key=jax.random.key(0),
+    )
+    votes = found.vote(batch(IMAGES, per_record=False))
+    assert votes.shape == (6, 2 * 64)
+    assert len(np.unique(votes)) == 3

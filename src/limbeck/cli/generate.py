@@ -116,7 +116,7 @@ def generate(
         float | None, typer.Option(help="For the class counts.", rich_help_panel=VOTING)
     ] = None,
     discriminator: Annotated[
-        str | None, typer.Option(help="small or paper.", rich_help_panel=VOTING)
+        str | None, typer.Option(help="small, conv or paper.", rich_help_panel=VOTING)
     ] = None,
     diagnose: Annotated[
         bool | None,

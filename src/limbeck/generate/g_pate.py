@@ -99,7 +99,8 @@ class GPATE:
     studies, learning_rate : steps that the student takes to move them, of Adam at this rate.
     teacher_rate : of the teachers' Adam.
     code : the number of random numbers that a record is made of.
-    discriminator : of the teachers: small, or the paper's, of 1.6 million weights.
+    discriminator : of the teachers, for pictures: small and fully connected; small with a
+        convolution; or the paper's, of 1.6 million weights.
     diagnose : tell the owner, on standard error, how far teachers agreed; that is private.
 
     Examples
@@ -129,7 +130,7 @@ class GPATE:
     learning_rate: float = 0.01
     teacher_rate: float = 1e-3
     code: int = 10
-    discriminator: Literal["small", "paper"] = "small"
+    discriminator: Literal["small", "conv", "paper"] = "small"
     diagnose: bool = False
 
     def __post_init__(self) -> None:
@@ -218,7 +219,7 @@ class GPATE:
         return Needs.of(self._discriminator(schema), self._schooling(), self.batch, self.steps)
 
     def _discriminator(self, schema: Schema) -> Discriminator:
-        return discriminators.for_schema(schema, full_size=self.discriminator == "paper")
+        return discriminators.for_schema(schema, self.discriminator)
 
     def _schooling(self) -> Schooling:
         return Schooling(

@@ -64,7 +64,7 @@ class Adversarial(abc.ABC):
     batch : made-up records a step.
     learning_rate : of Adam, for both.
     code : the number of random numbers that a record is made of.
-    discriminator : small, or that of the paper.
+    discriminator : see `GPATE`.
     """
 
     records: int = 10_000
@@ -73,7 +73,7 @@ class Adversarial(abc.ABC):
     batch: int = 64
     learning_rate: float = 1e-3
     code: int = 10
-    discriminator: Literal["small", "paper"] = "small"
+    discriminator: Literal["small", "conv", "paper"] = "small"
 
     @property
     @abc.abstractmethod
@@ -120,7 +120,7 @@ class Adversarial(abc.ABC):
         return net, shares, jax.random.fold_in(key, self.steps)
 
     def _discriminator_for(self, schema: Schema) -> Discriminator:
-        return discriminators.for_schema(schema, full_size=self.discriminator == "paper")
+        return discriminators.for_schema(schema, self.discriminator)
 
     def _codes(self, key: PRNGKeyArray, shares: list[float]) -> Float[Array, "n i"]:
         """Noise, and classes as often as they occur."""

@@ -4,15 +4,16 @@ Plain arrays and a function of them, because thousands are trained side by side.
 normalised over a batch: what a network says of one record depends on that record alone. Every layer
 is given the class beside its inputs, one-hot, as in Appendix A.6 of G-PATE.
 
-For pictures a convolution of 5 × 5 with stride 2, as a product with patches, then a fully connected
-layer; for tables fully connected layers. The paper's for 28 × 28 pixels, `channels=32, hidden=256`,
-has 1.6 million weights; the default sees pictures at half the size and has 13 thousand.
+For tables fully connected layers; for pictures a convolution of 5 × 5 with stride 2, as a product
+with patches, and a fully connected layer, or fully connected layers only. The paper's for 28 × 28
+pixels, `channels=32, hidden=256`, has 1.6 million weights. The small ones see pictures at half the
+size and have 14 thousand.
 """
 
 import dataclasses
 import itertools
 import math
-from typing import Protocol
+from typing import Literal, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -148,10 +149,7 @@ class OfPictures:
 
     def seen(self, x: Float[Array, "m d"]) -> Float[Array, "m s"]:
         """Means over squares of pixels, about zero."""
-        height, width, channels = self.shape
-        (h, w), p = self._seen, self.pooled
-        x = (2 * x - 1).reshape(-1, height, width, channels)[:, : h * p, : w * p]
-        return jnp.mean(x.reshape(-1, h, p, w, p, channels), axis=(2, 4)).reshape(len(x), -1)
+        return pooled(x, self.shape, self.pooled)
 
     def logits(
         self, weights: Weights, seen: Float[Array, "m s"], y: Float[Array, "m c"]
@@ -180,15 +178,76 @@ class OfPictures:
         )
 
 
-def for_schema(schema: Schema, *, full_size: bool = False) -> Discriminator:
-    """The default, or with `full_size` that of the paper."""
-    classes = len(schema.classes)
-    if not schema.is_image:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OfPixels:
+    """Fully connected layers of these `widths`, for pictures of which `pooled` pixels along a side
+    are averaged before."""
+
+    shape: tuple[int, int, int]
+    classes: int
+    widths: tuple[int, ...] = (64,)
+    pooled: int = 1
+
+    @property
+    def _rows(self) -> OfRows:
+        height, width, channels = self.shape
+        dimension = (height // self.pooled) * (width // self.pooled) * channels
+        return OfRows(dimension=dimension, classes=self.classes, widths=self.widths)
+
+    @property
+    def sides(self) -> list[tuple[int, int]]:
+        """Each layer has the class among its inputs."""
+        return self._rows.sides
+
+    @property
+    def multiplications(self) -> int:
+        """One a weight."""
+        return self._rows.multiplications
+
+    @property
+    def numbers_a_record(self) -> int:
+        """Inputs and outputs of all layers, forwards and backwards."""
+        return self._rows.numbers_a_record
+
+    def init(self, key: PRNGKeyArray) -> Weights:
+        """Random."""
+        return self._rows.init(key)
+
+    def seen(self, x: Float[Array, "m d"]) -> Float[Array, "m s"]:
+        """Means over squares of pixels, about zero."""
+        return pooled(x, self.shape, self.pooled)
+
+    def logits(
+        self, weights: Weights, seen: Float[Array, "m s"], y: Float[Array, "m c"]
+    ) -> Float[Array, " m"]:
+        """Leaky ReLU in between."""
+        return _dense(weights, seen, y)
+
+
+Kind = Literal["small", "conv", "paper"]
+
+
+def for_schema(schema: Schema, kind: Kind = "small") -> Discriminator:
+    """For tables all kinds are one; for pictures small and fully connected, small, or the paper's.
+
+    The small ones average pixels until about 14 along a side are left.
+    """
+    shape, classes = schema.image_shape if schema.is_image else None, len(schema.classes)
+    if shape is None:
         return OfRows(dimension=schema.width, classes=classes)
-    if full_size:
-        return OfPictures(shape=schema.image_shape, classes=classes, channels=32, hidden=256)
-    pooled = max(1, min(schema.image_shape[:2]) // 14)
-    return OfPictures(shape=schema.image_shape, classes=classes, pooled=pooled)
+    if kind == "paper":
+        return OfPictures(shape=shape, classes=classes, channels=32, hidden=256)
+    averaged = max(1, min(shape[:2]) // 14)
+    small = OfPixels if kind == "small" else OfPictures
+    return small(shape=shape, classes=classes, pooled=averaged)
+
+
+def pooled(x: Float[Array, "m d"], shape: tuple[int, int, int], by: int) -> Float[Array, "m s"]:
+    """Means over squares of `by` × `by` pixels, about zero; what is left at edges is cut off."""
+    height, width, channels = shape
+    h, w = height // by, width // by
+    x = (2 * x - 1).reshape(-1, height, width, channels)[:, : h * by, : w * by]
+    return jnp.mean(x.reshape(-1, h, by, w, by, channels), axis=(2, 4)).reshape(len(x), -1)
 
 
 def size(discriminator: Discriminator) -> int:
