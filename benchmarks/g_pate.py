@@ -5,8 +5,9 @@
 A step of a teacher is `updates` updates of its discriminator and its votes, on made-up pictures of
 28 × 28. Side by side is what `limbeck.measure.teachers` does. One after another is the same
 function of one teacher, compiled, in a Python loop; and operation by operation, as in a framework
-that does not compile, for a few teachers. Votes are those of 4000 teachers on 60 records and 10 dimensions in
-10 bins: counting, noise and answers. Prints ratios, and writes benchmarks/results/g_pate.json.
+that does not compile, for a few teachers. Votes are those of 4000 teachers on 60 records and 10
+dimensions in 10 bins: counting, noise and answers. Prints ratios, and writes
+benchmarks/results/g_pate.json.
 """
 
 import argparse
