@@ -125,7 +125,7 @@ class GPATE:
     consensus_share: float = 0.05
     class_epsilon: float = 0.01
     pace: float = 0.1
-    momentum: float = 0.5
+    momentum: float = 0.8
     studies: int = 5
     learning_rate: float = 0.01
     teacher_rate: float = 1e-3
