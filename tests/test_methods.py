@@ -64,7 +64,7 @@ TABLE_WAYS = {
     "dp-hp": ("dp-hp", {}),
     "dp-gan": ("dp-gan", {}),
     "g-pate": ("g-pate", {}),
-    "g-pate, as in the paper": ("g-pate", {**PAPER, "dimensions": 2, "clip": 0.05, "updates": 5}),
+    "g-pate, as in the paper": ("g-pate", {**PAPER, "clip": 0.3, "updates": 5}),
 }
 
 TABLE = Schema(
