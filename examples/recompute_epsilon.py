@@ -4,6 +4,7 @@ python examples/recompute_epsilon.py release/
 """
 
 import json
+import math
 import sys
 from pathlib import Path
 
@@ -18,10 +19,16 @@ relation = {
 
 accountant = pld.PLDAccountant(relation)
 for event in privacy["events"]:
-    gaussian = dp_accounting.GaussianDpEvent(event["noise_multiplier"])
-    if event["sampling_probability"] < 1:
-        gaussian = dp_accounting.PoissonSampledDpEvent(event["sampling_probability"], gaussian)
-    accountant.compose(gaussian, event["draws"])
+    noise = event["noise_multiplier"]
+    if event.get("mechanism") != "laplace":
+        drawn = dp_accounting.GaussianDpEvent(noise)
+        if event["sampling_probability"] < 1:
+            drawn = dp_accounting.PoissonSampledDpEvent(event["sampling_probability"], drawn)
+    elif privacy["budget"]["adjacency"] == "add-remove":
+        drawn = dp_accounting.LaplaceDpEvent(noise)
+    else:  # 2/b-DP, of which randomised response is the worst case
+        drawn = dp_accounting.RandomizedResponseDpEvent(2 / (1 + math.exp(2 / noise)), 2)
+    accountant.compose(drawn, event["draws"])
 
 print(f"stated epsilon     {privacy['epsilon']:.6f}")
 print(f"recomputed epsilon {accountant.get_epsilon(privacy['budget']['delta']):.6f}")

@@ -11,6 +11,7 @@ import pytest
 import limbeck
 from limbeck.data.column import Column
 from limbeck.data.schema import ImageShape, Schema
+from limbeck.generate.g_pate import PAPER
 from limbeck.methods import METHODS, find
 from limbeck.privacy import noise
 from limbeck.privacy.accounting import epsilon
@@ -27,6 +28,9 @@ SMALL = {
     "dp-ntk": {"records": 4, "steps": 2, "batch": 6, "widths": (7,)},
     "dp-merf": {"records": 4, "steps": 2, "batch": 6, "frequencies": 9},
     "dp-hp": {"records": 4, "steps": 2, "batch": 6, "order": 3},
+    "dp-gan": {"records": 4, "steps": 2, "batch": 6, "rounds": 2, "sampling_rate": 0.5},
+    "gan": {"records": 4, "steps": 2, "batch": 6},
+    "g-pate": {"records": 4, "steps": 2, "batch": 6, "teachers": 5, "studies": 2},
 }
 GENERATED = [name for name, row in METHODS.items() if row.command == "generate"]
 
@@ -44,6 +48,9 @@ WAYS = {
     "dp-ntk, two layers": ("dp-ntk", {"widths": (6, 5)}),
     "dp-merf": ("dp-merf", {}),
     "dp-hp": ("dp-hp", {}),
+    "dp-gan": ("dp-gan", {}),
+    "g-pate": ("g-pate", {}),
+    "g-pate, as in the paper": ("g-pate", {**PAPER, "clip": 0.05, "updates": 5}),
 }
 # For tables.
 TABLE_WAYS = {
@@ -56,6 +63,9 @@ TABLE_WAYS = {
     "dp-ntk, cnn": ("dp-ntk", {"net": "cnn", "widths": (3, 5)}),
     "dp-merf": ("dp-merf", {}),
     "dp-hp": ("dp-hp", {}),
+    "dp-gan": ("dp-gan", {}),
+    "g-pate": ("g-pate", {}),
+    "g-pate, as in the paper": ("g-pate", {**PAPER, "clip": 0.3, "updates": 5}),
 }
 
 TABLE = Schema(
@@ -109,6 +119,14 @@ def has(name, setting):
 def everyone(name):
     """Every record in every step."""
     return {"sampling_rate": 1.0} if has(name, "sampling_rate") else {}
+
+
+def one_of(name, positions, last=39):
+    """Records to remove: the last, where records are shared out by position.
+
+    The others then stay with their teachers. That they need not is in `teachers_of`.
+    """
+    return (last,) if has(name, "teachers") else positions
 
 
 def with_ways(ways):
@@ -174,13 +192,18 @@ def drawn(monkeypatch):
     for row in METHODS.values():
         row.load()  # who imported it by name before now keeps the original
     draws = []
-    original = noise.standard_normal
 
-    def recorded(entropy, shape):
-        draws.append(original(entropy, shape))
-        return draws[-1]
+    def record(name):
+        original = getattr(noise, name)
 
-    monkeypatch.setattr(noise, "standard_normal", recorded)
+        def recorded(entropy, shape):
+            draws.append(original(entropy, shape))
+            return draws[-1]
+
+        monkeypatch.setattr(noise, name, recorded)
+
+    record("standard_normal")
+    record("standard_laplace")
     return draws
 
 
@@ -214,16 +237,20 @@ def test_a_method_without_privacy_draws_no_noise_and_says_so(name, drawn):
 @pytest.fixture
 def measured(monkeypatch):
     """Runs a method and returns the first value of each purpose before it was noised."""
-    original = noise.gaussian
+    originals = {name: getattr(noise, name) for name in ("gaussian", "laplace")}
 
     def run(name, private, **settings):
         seen = {}
 
-        def recorded(bounded, *, purpose, **rest):
-            seen.setdefault(purpose, bounded)
-            return original(bounded, purpose=purpose, **rest)
+        def record(mechanism):
+            def recorded(bounded, *, purpose, **rest):
+                seen.setdefault(purpose, bounded)
+                return originals[mechanism](bounded, purpose=purpose, **rest)
 
-        monkeypatch.setattr(noise, "gaussian", recorded)
+            monkeypatch.setattr(noise, mechanism, recorded)
+
+        for mechanism in originals:
+            record(mechanism)
         fit(name, private, **settings)
         return seen
 
@@ -236,7 +263,7 @@ def test_removing_one_row_moves_no_statistic_by_more_than_its_sensitivity(name, 
     frame = rows()
     whole = measured(name, table_data(frame), **settings)
     assert set(whole)
-    for gone in (0, 17, 39):
+    for gone in one_of(name, (0, 17, 39)):
         without = measured(name, table_data(frame.drop(index=gone)), **settings)
         for purpose, bounded in whole.items():
             moved = np.linalg.norm(bounded.value - without[purpose].value)
@@ -250,11 +277,12 @@ def test_a_picture_moves_no_statistic_by_more_than_its_sensitivity(name, setting
     if has(name, "epochs"):
         way["epochs"] = 1.0
     whole = measured(name, image_data(x, y), adjacency=Adjacency.REPLACE, **way)
+    (at,) = one_of(name, (5,), last=39)
     for picture in (np.zeros((8, 8), int), 255 * np.eye(8, dtype=int)):
         other_x, other_y = x.copy(), y.copy()
-        other_x[5], other_y[5] = picture, (y[5] + 1) % 3
+        other_x[at], other_y[at] = picture, (y[at] + 1) % 3
         replaced = measured(name, image_data(other_x, other_y), **way)
-        without = measured(name, image_data(np.delete(x, 5, 0), np.delete(y, 5)), **way)
+        without = measured(name, image_data(np.delete(x, at, 0), np.delete(y, at)), **way)
         for purpose, bounded in whole.items():
             for other, adjacency in (
                 (replaced, Adjacency.REPLACE),
@@ -334,6 +362,15 @@ WRONG = [
     {"widths": (8, 0)},
     {"frequencies": 0},
     {"order": 0},
+    {"teachers": 0},
+    {"memory": 1.5},
+    {"votes_on": "nothing"},
+    {"bins": 1},
+    {"clip": "hair"},
+    {"aggregate": "median"},
+    {"threshold": -0.5},
+    {"class_epsilon": 0.0},
+    {"variation": 99},
 ]
 WRONG_FOR = [(n, w) for w in WRONG for n in METHODS if has(n, next(iter(w)))]
 
@@ -357,7 +394,7 @@ def test_bins_are_refused_for_pictures():
         fit("readout", image_data(), features="bins")
 
 
-@pytest.mark.parametrize("name", [name for name in METHODS if has(name, "sampling_rate")])
+@pytest.mark.parametrize("name", ["dp-kip", "kip"])
 def test_a_batch_size_needs_a_public_row_count(name):
     with pytest.raises(limbeck.UserError, match="keeps private"):
         fit(name, table_data(), batch=10)

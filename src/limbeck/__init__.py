@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from limbeck.distill.kip import KIP as KIP
     from limbeck.distill.readout import Readout as Readout
     from limbeck.errors import UserError as UserError
+    from limbeck.generate.g_pate import GPATE as GPATE
     from limbeck.generate.moment_matching import DPHP as DPHP
     from limbeck.generate.moment_matching import DPMERF as DPMERF
     from limbeck.generate.moment_matching import DPNTK as DPNTK
@@ -34,6 +35,7 @@ _PLACES = {
     "DPKIP": "limbeck.distill.dp_kip:DPKIP",
     "DPMERF": "limbeck.generate.moment_matching:DPMERF",
     "DPNTK": "limbeck.generate.moment_matching:DPNTK",
+    "GPATE": "limbeck.generate.g_pate:GPATE",
     "KIP": "limbeck.distill.kip:KIP",
     "PrivateData": "limbeck.data.private:PrivateData",
     "Readout": "limbeck.distill.readout:Readout",
@@ -48,6 +50,7 @@ __all__ = [
     "DPKIP",
     "DPMERF",
     "DPNTK",
+    "GPATE",
     "KIP",
     "Adjacency",
     "Budget",

@@ -96,6 +96,13 @@ def rounded_up(number: float) -> str:
     return f"{math.ceil(number * 10**digits * (1 - 1e-12)) / 10**digits:g}"
 
 
+def multiplier(noise: float | None, mechanism: str) -> str:
+    """The noise of an event in words; Gaussian unless it says otherwise."""
+    if noise is None:
+        return "none"
+    return f"{noise:.4f}" if mechanism == "gaussian" else f"{noise:.4f} ({mechanism.title()})"
+
+
 def readme(bundle: "Bundle") -> str:
     """A data card; the privacy statement first."""
     schema = bundle.schema
@@ -106,7 +113,7 @@ def readme(bundle: "Bundle") -> str:
     )
     events = "\n".join(
         f"| {e.purpose} | {e.draws} | {e.sampling_probability:g} | "
-        f"{'none' if e.noise_multiplier is None else format(e.noise_multiplier, '.4f')} |"
+        f"{multiplier(e.noise_multiplier, e.mechanism)} |"
         for e in bundle.events
     )
     about = _about_generated(bundle) if bundle.is_generated else _about_distilled(bundle)

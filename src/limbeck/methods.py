@@ -80,6 +80,33 @@ METHODS = {
         paper="Vinaroz et al., Hermite Polynomial Features for Private Data Generation, ICML 2022",
         docs="docs/moment_matching.md",
     ),
+    "g-pate": Method(
+        command="generate",
+        config="limbeck.generate.g_pate:GPATE",
+        private=True,
+        summary="a generator taught by the noisy votes of many discriminators",
+        guarantee="(ε, δ)-DP, Gaussian draws of votes, one Laplace draw of the counts",
+        paper="Long et al., G-PATE: Scalable Differentially Private Data Generator, NeurIPS 2021",
+        docs="docs/g_pate.md",
+    ),
+    "dp-gan": Method(
+        command="generate",
+        config="limbeck.generate.gan:DPGAN",
+        private=True,
+        summary="a generator against a discriminator that learns by noisy gradients",
+        guarantee="(ε, δ)-DP, Poisson-sampled Gaussian draws, one Laplace draw of the counts",
+        paper="Xie et al., Differentially Private Generative Adversarial Network, 2018",
+        docs="docs/g_pate.md",
+    ),
+    "gan": Method(
+        command="generate",
+        config="limbeck.generate.gan:GAN",
+        private=False,
+        summary="a generator against a discriminator, the baseline without privacy",
+        guarantee="none",
+        paper="Goodfellow et al., Generative Adversarial Nets, NIPS 2014",
+        docs="docs/g_pate.md",
+    ),
 }
 
 

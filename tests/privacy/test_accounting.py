@@ -138,3 +138,29 @@ def test_a_budget_needs_a_delta_between_zero_and_one(delta):
 def test_an_impossible_measurement_is_refused(wrong):
     with pytest.raises(UserError, match="sum"):
         Measurement(purpose="sum", **wrong)
+
+
+def laplace(budget, epsilon=0.01):
+    """One draw of Laplace noise that alone is `epsilon`-DP."""
+    noise = budget.adjacency.records_changed / epsilon
+    return Entry(purpose="counts", draws=1, noise_multiplier=noise, mechanism="laplace")
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency))
+def test_a_laplace_draw_costs_its_epsilon_and_is_composed_with_the_rest(adjacency):
+    budget = Budget(epsilon=1.0, delta=DELTA, adjacency=adjacency)
+    counts = laplace(budget, 0.3)
+    alone = epsilon([counts], 1e-9, adjacency)
+    assert alone == pytest.approx(0.3, abs=1e-6)
+    first, votes = calibrate([Measurement(purpose="votes", draws=10)], budget, settled=[counts])
+    assert first == counts
+    together = epsilon([first, votes], DELTA, adjacency)
+    rest = epsilon([votes], DELTA, adjacency)
+    assert 1.0 - 1e-3 <= together <= 1.0
+    assert rest < together <= rest + 0.3 + 1e-3
+
+
+def test_what_is_settled_may_not_take_the_whole_budget():
+    budget = Budget(epsilon=0.1, delta=DELTA)
+    with pytest.raises(UserError, match="counts: takes more than the whole budget"):
+        calibrate([Measurement(purpose="votes")], budget, settled=[laplace(budget, 0.2)])

@@ -11,8 +11,16 @@ from scipy import stats
 from limbeck.privacy import clipping
 from limbeck.privacy.budget import Adjacency
 from limbeck.privacy.clipping import ROUNDING, Bounded, Clip
-from limbeck.privacy.ledger import Entry, Ledger
-from limbeck.privacy.noise import SeededEntropy, SystemEntropy, entropy, gaussian, standard_normal
+from limbeck.privacy.ledger import BudgetSpentError, Entry, Ledger
+from limbeck.privacy.noise import (
+    SeededEntropy,
+    SystemEntropy,
+    entropy,
+    gaussian,
+    laplace,
+    standard_laplace,
+    standard_normal,
+)
 
 
 def ledger(noise_multiplier=2.0, draws=10):
@@ -110,3 +118,42 @@ def test_clipping_leaves_short_vectors_and_normalising_does_not():
 @pytest.mark.parametrize("clip", [Clip(), Clip(bound=1.0)], ids=["normalised", "clipped"])
 def test_a_contribution_whose_norm_is_not_known_is_left_out(clip):
     assert not clip.factors(np.array([np.nan, np.inf])).any()
+
+
+def test_laplace_noise_has_its_distribution_and_is_finite():
+    drawn = standard_laplace(SeededEntropy(1), (200_000,))
+    assert stats.kstest(drawn, "laplace").pvalue > 1e-3  # fails by chance once in a thousand seeds
+    assert np.isfinite(drawn).all()
+
+
+def test_laplace_noise_is_planned_as_such_and_scaled_to_the_l1_norm():
+    plan = [Entry(purpose="sum", draws=2, noise_multiplier=3.0, mechanism="laplace")]
+    counts = clipping.histograms(np.zeros((1, 50_000)), 1)  # one record, in so many histograms
+    book = Ledger(plan)
+    noisy = laplace(counts, purpose="sum", ledger=book, entropy=SeededEntropy(2))
+    assert np.mean(np.abs(noisy - 1)) == pytest.approx(3.0 * 50_000, rel=4 / np.sqrt(50_000))
+    with pytest.raises(BudgetSpentError):
+        gaussian(counts, purpose="sum", ledger=book, entropy=SeededEntropy(2))
+    with pytest.raises(BudgetSpentError):
+        laplace(counts, purpose="sum", ledger=ledger(), entropy=SeededEntropy(2))
+    with pytest.raises(TypeError, match="L1"):
+        laplace(Clip().bounded(np.zeros(2)), purpose="sum", ledger=book, entropy=SeededEntropy(2))
+    assert book.draws == 1
+
+
+def test_a_voter_moves_counts_by_the_root_of_two_and_the_largest_by_one():
+    """For every query; also a vote that is none of the bins counts once."""
+    rng = np.random.default_rng(3)
+    votes = rng.integers(0, 4, (30, 50)).astype(np.uint8)
+    for change in (0, 3, 255, *rng.integers(0, 4, (20, 50)).astype(np.uint8)):
+        other = votes.copy()
+        other[7] = change
+        for tally in (clipping.count_votes, clipping.most_votes):
+            one, two = tally(votes, 4), tally(other, 4)
+            moved = np.linalg.norm(one.value - two.value)
+            assert moved <= one.l2_sensitivity(Adjacency.ADD_REMOVE) + 1e-9
+        assert clipping.count_votes(other, 4).value.sum() == 30 * 50
+    all_changed = (votes + 1) % 4
+    all_changed[:7], all_changed[8:] = votes[:7], votes[8:]
+    moved = clipping.count_votes(votes, 4).value - clipping.count_votes(all_changed, 4).value
+    assert np.linalg.norm(moved) == pytest.approx(np.sqrt(2 * 50))  # the bound is reached

@@ -20,6 +20,7 @@ from limbeck.cli.making import (
     Seed,
     Source,
     make,
+    number_or_word,
 )
 
 
@@ -150,7 +151,7 @@ def distill(
         sampling_rate=sampling_rate,
         batch=batch,
         learning_rate=learning_rate,
-        clip=_number_or_word(clip),
+        clip=number_or_word(clip),
         clip_in=clip_in,
         corrupt=corrupt,
         coordinates=coordinates,
@@ -162,10 +163,3 @@ def distill(
         box=box,
         smoothness=smoothness,
     )
-
-
-def _number_or_word(given: str | None) -> float | str | None:
-    try:
-        return None if given is None else float(given)
-    except ValueError:
-        return given

@@ -7,7 +7,9 @@ import typer
 
 from limbeck.cli.console import AsJson
 from limbeck.cli.making import (
+    BUDGET,
     METHOD,
+    VOTING,
     AcceptDrafted,
     Asked,
     Delta,
@@ -19,6 +21,7 @@ from limbeck.cli.making import (
     Seed,
     Source,
     make,
+    number_or_word,
 )
 from limbeck.errors import UserError
 
@@ -65,6 +68,75 @@ def generate(
         int | None,
         typer.Option(min=1, help="Of the polynomials; dp-hp only.", rich_help_panel=METHOD),
     ] = None,
+    rounds: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Of the discriminator, a step; gan and dp-gan.", rich_help_panel=METHOD
+        ),
+    ] = None,
+    sampling_rate: Annotated[
+        float | None,
+        typer.Option(help="Chance of a record in a batch; dp-gan.", rich_help_panel=METHOD),
+    ] = None,
+    teachers: Annotated[
+        int | None,
+        typer.Option(min=1, help="Parts of the records; g-pate only.", rich_help_panel=VOTING),
+    ] = None,
+    updates: Annotated[
+        int | None,
+        typer.Option(min=1, help="Of each teacher in a step.", rich_help_panel=VOTING),
+    ] = None,
+    memory: Annotated[
+        float | None,
+        typer.Option(help="What a teacher keeps from step to step.", rich_help_panel=VOTING),
+    ] = None,
+    votes_on: Annotated[
+        str | None, typer.Option(help="classes or records.", rich_help_panel=VOTING)
+    ] = None,
+    variation: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="Numbers of the code that votes on classes know.", rich_help_panel=VOTING
+        ),
+    ] = None,
+    dimensions: Annotated[
+        int | None,
+        typer.Option(min=1, help="To which perturbations are projected.", rich_help_panel=VOTING),
+    ] = None,
+    bins: Annotated[
+        int | None, typer.Option(help="To choose from in a vote.", rich_help_panel=VOTING)
+    ] = None,
+    clip: Annotated[
+        str | None,
+        typer.Option(help="Of a vote: a number, or normalise.", rich_help_panel=VOTING),
+    ] = None,
+    aggregate: Annotated[
+        str | None, typer.Option(help="mean or argmax.", rich_help_panel=VOTING)
+    ] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(help="Share of teachers that must agree.", rich_help_panel=VOTING),
+    ] = None,
+    class_epsilon: Annotated[
+        float | None, typer.Option(help="For the class counts.", rich_help_panel=VOTING)
+    ] = None,
+    discriminator: Annotated[
+        str | None, typer.Option(help="small, conv or paper.", rich_help_panel=VOTING)
+    ] = None,
+    diagnose: Annotated[
+        bool | None,
+        typer.Option(
+            "--diagnose",
+            help="Tell you how far teachers agreed, which is private.",
+            rich_help_panel=VOTING,
+        ),
+    ] = None,
+    not_private: Annotated[
+        bool,
+        typer.Option(
+            "--not-private", help="Accept a method without privacy.", rich_help_panel=BUDGET
+        ),
+    ] = False,
     seed: Seed = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
@@ -78,7 +150,7 @@ def generate(
         epsilon=epsilon,
         delta=delta,
         adjacency=adjacency,
-        not_private=False,
+        not_private=not_private,
         accept_drafted_schema=accept_drafted_schema,
         seed=seed,
         overwrite=overwrite,
@@ -96,6 +168,21 @@ def generate(
         widths=None if widths is None else _whole_numbers(widths),
         frequencies=frequencies,
         order=order,
+        rounds=rounds,
+        sampling_rate=sampling_rate,
+        teachers=teachers,
+        updates=updates,
+        memory=memory,
+        votes_on=votes_on,
+        variation=variation,
+        dimensions=dimensions,
+        bins=bins,
+        clip=number_or_word(clip),
+        aggregate=aggregate,
+        threshold=threshold,
+        class_epsilon=class_epsilon,
+        discriminator=discriminator,
+        diagnose=diagnose,
     )
 
 

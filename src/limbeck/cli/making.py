@@ -1,6 +1,7 @@
 """What `distill` and `generate` share: budget, configuration, the run, and what is printed."""
 
 import dataclasses
+import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -9,7 +10,7 @@ import typer
 from limbeck.cli.console import peak_memory_mb, print_json, stages
 from limbeck.errors import UserError
 
-METHOD, BUDGET = "Method", "Budget"
+METHOD, BUDGET, VOTING = "Method", "Budget", "Teachers and their votes (g-pate)"
 
 Source = Annotated[
     str, typer.Argument(help="A named set (digits, mnist, adult, ...) or a file or folder.")
@@ -76,6 +77,10 @@ def make(command: Command, asked: Asked, **settings: Any) -> None:
 
     check_destination(asked.output, asked.overwrite)
     config = _configured(asked.method, **settings)
+    if hasattr(config, "needs"):
+        needs = config.needs(private.schema)
+        needs.check()
+        print(f"limbeck: {needs}", file=sys.stderr)
     with stages() as progress:
         bundle = config.fit(private, budget, seed=asked.seed, progress=progress)
         progress("write", 0, 0)
@@ -151,3 +156,11 @@ def _test_split(source: str) -> str:
 
     name = source.partition(":")[0]
     return f"{name}:test" if name in NAMED else "TEST_FILE"
+
+
+def number_or_word(given: str | None) -> float | str | None:
+    """For options that are either."""
+    try:
+        return None if given is None else float(given)
+    except ValueError:
+        return given

@@ -6,6 +6,7 @@ is an error.
 """
 
 import functools
+import math
 from collections.abc import Callable, Iterable, Sequence
 
 import dp_accounting
@@ -52,15 +53,33 @@ def _epsilon(
     if not entries:
         return 0.0
     accountant = pld.PLDAccountant(_RELATIONS[adjacency], interval)
-    accountant.compose(dp_accounting.ComposedDpEvent([entry.event for entry in entries]))
+    events = [_event(entry, adjacency) for entry in entries]
+    accountant.compose(dp_accounting.ComposedDpEvent(events))
     return float(accountant.get_epsilon(delta))
 
 
-def calibrate(measurements: Sequence[Measurement], budget: Budget) -> tuple[Entry, ...]:
+def _event(entry: Entry, adjacency: Adjacency) -> dp_accounting.DpEvent:
+    """As the accountant wants it: it has no Laplace noise for records that are replaced.
+
+    There a draw of scale b is 2/b-DP, and no mechanism that is says more than an answer to "which
+    of the two?" that is true with odds e^(2/b) (Kairouz, Oh & Viswanath 2015).
+    """
+    if entry.mechanism == "gaussian" or adjacency is Adjacency.ADD_REMOVE:
+        return entry.event
+    assert entry.noise_multiplier is not None
+    odds = math.exp(2 / entry.noise_multiplier)
+    answer = dp_accounting.RandomizedResponseDpEvent(2 / (1 + odds), num_buckets=2)
+    return dp_accounting.SelfComposedDpEvent(answer, entry.draws)
+
+
+def calibrate(
+    measurements: Sequence[Measurement], budget: Budget, settled: Sequence[Entry] = ()
+) -> tuple[Entry, ...]:
     """The least noise at which all planned measurements together meet the budget.
 
-    One number is searched for, the total μ that the measurements share out among themselves. What
-    the result spends is at most ε, and short of it by less than 1e-3.
+    One number is searched for, the total μ that the measurements share out among themselves, beside
+    what is `settled`: entries whose noise is given. What the result spends, settled entries first,
+    is at most ε, and short of it by less than 1e-3.
 
     **Guarantee.** The composed events are (ε, δ)-DP by the accountant's own bound, whatever the
     shares are.
@@ -70,10 +89,13 @@ def calibrate(measurements: Sequence[Measurement], budget: Budget) -> tuple[Entr
             f"delta below {LEAST_DELTA:g} is finer than the accountant resolves; 1e-9 is small "
             "enough for any number of records"
         )
+    if settled and epsilon(settled, budget.delta, budget.adjacency) >= budget.epsilon:
+        spent_on = ", ".join(entry.purpose for entry in settled)
+        raise UserError(f"{spent_on}: takes more than the whole budget; give it less")
     total_share = sum(m.share for m in measurements)
 
     def entries(noise: float) -> tuple[Entry, ...]:
-        return tuple(
+        planned = tuple(
             Entry(
                 purpose=m.purpose,
                 draws=m.draws,
@@ -82,6 +104,7 @@ def calibrate(measurements: Sequence[Measurement], budget: Budget) -> tuple[Entr
             )
             for m in measurements
         )
+        return (*settled, *planned)
 
     def spent(noise: float, interval: float) -> float:
         return epsilon(entries(noise), budget.delta, budget.adjacency, interval)

@@ -10,6 +10,7 @@ import math
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+from numpy.typing import NDArray
 
 from limbeck.privacy.budget import Adjacency
 
@@ -27,17 +28,23 @@ class Bounded:
     """A sum over records, each contributing a vector of norm at most `record_norm`.
 
     **Guarantee.** Adding or removing one record moves `value` by at most `record_norm` in L2,
-    replacing one by at most twice that. Each record took part with `sampling_probability`,
-    independently of the others.
+    and by at most `record_l1_norm` in L1 where that is known; replacing one by at most twice that.
+    Each record took part with `sampling_probability`, independently of the others.
     """
 
     def __init__(
-        self, value: np.ndarray, record_norm: float, sampling_probability: float, made: object
+        self,
+        value: np.ndarray,
+        record_norm: float,
+        sampling_probability: float,
+        made: object,
+        record_l1_norm: float | None = None,
     ) -> None:
         if made is not _MADE_HERE:
             raise TypeError("a Bounded is made by limbeck.privacy.clipping only")
         self.value = value
         self.record_norm = record_norm
+        self.record_l1_norm = record_l1_norm
         self.sampling_probability = sampling_probability
 
     def l2_sensitivity(self, adjacency: Adjacency) -> float:
@@ -101,4 +108,40 @@ def histograms(positions: np.ndarray, bins: int) -> Bounded:
     inside = np.clip(np.nan_to_num(positions), 0, bins - 1).astype(np.int64)
     counts = [np.bincount(column, minlength=bins) for column in inside.T]
     value = np.asarray(counts, np.float64).reshape(inside.shape[1], bins)
-    return Bounded(value, math.sqrt(inside.shape[1]), 1.0, _MADE_HERE)
+    columns = inside.shape[1]
+    return Bounded(value, math.sqrt(columns), 1.0, _MADE_HERE, record_l1_norm=columns)
+
+
+def count_votes(votes: NDArray[np.uint8], bins: int) -> Bounded:
+    """How many voters chose each of `bins` bins, [q, bins], for every query; `votes` is [n, q].
+
+    **Guarantee.** A record belongs to one voter, and a voter casts exactly one vote a query,
+    whatever it is. If that voter changes its mind in all q queries, one count goes down by one and
+    another up in each of them: the counts move by at most √(2q). The number of voters is public.
+
+    Examples
+    --------
+    >>> count_votes(np.array([[0], [2], [2]], np.uint8), 3).value.tolist()
+    [[1.0, 0.0, 2.0]]
+    """
+    return Bounded(_tally(votes, bins), math.sqrt(2 * votes.shape[1]), 1.0, _MADE_HERE)
+
+
+def most_votes(votes: NDArray[np.uint8], bins: int) -> Bounded:
+    """The largest count of each query, [q].
+
+    **Guarantee.** When one voter moves from one bin to another, no count changes by more than one,
+    nor does the largest: they move by at most √q.
+    """
+    largest = _tally(votes, bins).max(axis=1)
+    return Bounded(largest, math.sqrt(votes.shape[1]), 1.0, _MADE_HERE)
+
+
+def _tally(votes: NDArray[np.uint8], bins: int) -> NDArray[np.float64]:
+    """Counted bin by bin; a vote beyond the last bin is one for the last."""
+    counts = np.zeros((bins, votes.shape[1]), np.int64)
+    for start in range(0, len(votes), 255):  # so many fit into a byte, and bytes are fast to add
+        some = np.minimum(votes[start : start + 255], np.uint8(bins - 1))
+        for place in range(bins):
+            counts[place] += np.add.reduce((some == place).view(np.uint8), axis=0, dtype=np.uint8)
+    return counts.T.astype(np.float64)

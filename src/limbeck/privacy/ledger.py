@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterable
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import dp_accounting
 
@@ -13,23 +13,27 @@ class BudgetSpentError(RuntimeError):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Entry:
-    """`draws` independent draws of Gaussian noise of the same kind.
+    """`draws` independent draws of noise of the same kind.
 
-    `noise_multiplier` is the standard deviation over the largest norm that one record can
-    contribute; `None` says that nothing was noised and there is no privacy at all.
+    `noise_multiplier` is the standard deviation of Gaussian noise over the largest L2 norm that one
+    record can contribute, or the scale of Laplace noise over the largest L1 norm; `None` says that
+    nothing was noised and there is no privacy at all.
     """
 
     purpose: str
     draws: int
     noise_multiplier: float | None
     sampling_probability: float = 1.0
+    mechanism: Literal["gaussian", "laplace"] = "gaussian"
 
     @property
     def event(self) -> dp_accounting.DpEvent:
-        """The entry as dp-accounting understands it."""
+        """The entry as dp-accounting understands it, where a record comes or goes."""
         if self.noise_multiplier is None:
             return dp_accounting.NonPrivateDpEvent()
         event: dp_accounting.DpEvent = dp_accounting.GaussianDpEvent(self.noise_multiplier)
+        if self.mechanism == "laplace":
+            event = dp_accounting.LaplaceDpEvent(self.noise_multiplier)
         if self.sampling_probability < 1:
             event = dp_accounting.PoissonSampledDpEvent(self.sampling_probability, event)
         return dp_accounting.SelfComposedDpEvent(event, self.draws)
@@ -67,10 +71,16 @@ class Ledger(Unique):
             self._plan[entry.purpose] = entry
         self._spent: dict[str, int] = {}
 
-    def charge(self, purpose: str, *, sampling_probability: float) -> float:
+    def charge(
+        self,
+        purpose: str,
+        *,
+        sampling_probability: float,
+        mechanism: Literal["gaussian", "laplace"] = "gaussian",
+    ) -> float:
         """Record one draw; its noise multiplier."""
         planned = self._plan.get(purpose)
-        if planned is None or planned.noise_multiplier is None:
+        if planned is None or planned.noise_multiplier is None or planned.mechanism != mechanism:
             raise BudgetSpentError(f"a private measurement of '{purpose}' was not planned")
         if sampling_probability > planned.sampling_probability:
             raise BudgetSpentError(

@@ -1,6 +1,6 @@
-"""What hides a record: Gaussian noise from the operating system's entropy.
+"""What hides a record: Gaussian or Laplace noise from the operating system's entropy.
 
-Every noise value is a normal quantile at 53 fresh bits of `os.urandom`: there is no seed to
+Every noise value is a quantile at 53 fresh bits of `os.urandom`: there is no seed to
 guess and no stream to rewind. A seeded source exists for tests and for papers; what is made with
 it is stamped as not for release.
 """
@@ -64,6 +64,14 @@ def standard_normal(entropy: Entropy, shape: tuple[int, ...]) -> np.ndarray:
     return np.asarray(sign * ndtri(lower_half), np.float64).reshape(shape)
 
 
+def standard_laplace(entropy: Entropy, shape: tuple[int, ...]) -> np.ndarray:
+    """Independent values of density exp(−|x|)/2 in float64: a sign, and a quantile of 52 bits."""
+    bits = np.frombuffer(entropy.bytes(8 * int(np.prod(shape))), np.uint64)
+    uniform = ((bits >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
+    sign = np.where(bits & np.uint64(1), -1.0, 1.0)
+    return np.asarray(-sign * np.log(uniform), np.float64).reshape(shape)
+
+
 def gaussian(bounded: Bounded, *, purpose: str, ledger: Ledger, entropy: Entropy) -> np.ndarray:
     """The bounded value plus Gaussian noise: the only way out of `measure/`.
 
@@ -77,3 +85,20 @@ def gaussian(bounded: Bounded, *, purpose: str, ledger: Ledger, entropy: Entropy
     value = np.asarray(bounded.value, np.float64)
     deviation = noise_multiplier * bounded.record_norm
     return value + deviation * standard_normal(entropy, value.shape)
+
+
+def laplace(bounded: Bounded, *, purpose: str, ledger: Ledger, entropy: Entropy) -> np.ndarray:
+    """The bounded value plus Laplace noise: the other way out of `measure/`.
+
+    **Guarantee.** One draw, charged before it is made: a Laplace event with the plan's noise
+    multiplier b, the scale being that times `bounded.record_l1_norm`. By itself it is 1/b-DP where
+    a record comes or goes, 2/b-DP where one is replaced.
+    """
+    if not isinstance(bounded, Bounded) or bounded.record_l1_norm is None:
+        raise TypeError("only a Bounded with an L1 norm can have Laplace noise")
+    noise_multiplier = ledger.charge(
+        purpose, sampling_probability=bounded.sampling_probability, mechanism="laplace"
+    )
+    value = np.asarray(bounded.value, np.float64)
+    scale = noise_multiplier * bounded.record_l1_norm
+    return value + scale * standard_laplace(entropy, value.shape)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from limbeck import card
 from limbeck.privacy.ledger import Entry
 
 COLOURS = 6  # of the style sheet
@@ -19,6 +20,11 @@ class Part:
     colour: int
     start: float
     share: float | None
+
+    @property
+    def noise(self) -> str:
+        """Its noise in words."""
+        return card.multiplier(self.event.noise_multiplier, self.event.mechanism)
 
     @property
     def percent(self) -> str:
@@ -56,5 +62,6 @@ def shares(events: Sequence[Entry]) -> list[float | None]:
 
 
 def is_approximate(events: Sequence[Entry]) -> bool:
-    """Whether the shares hold to first order only: several events, and some of them on samples."""
-    return len(events) > 1 and any(event.sampling_probability < 1 for event in events)
+    """Whether the shares hold to first order only: several events, some on samples, or Laplace."""
+    exact = [e.sampling_probability == 1 and e.mechanism == "gaussian" for e in events]
+    return len(events) > 1 and not all(exact)

@@ -1,0 +1,120 @@
+"""The student of G-PATE, what a run needs, and what is told to whom."""
+
+import dataclasses
+import json
+
+import jax
+import numpy as np
+import pytest
+
+import limbeck
+from limbeck.data.column import Column
+from limbeck.data.schema import ImageShape, Schema
+from limbeck.generate import needs
+from limbeck.generate.g_pate import GPATE, PAPER, Student, forward, noise_and_labels, shares_of
+from limbeck.generate.nets import codes_for
+from limbeck.measure import discriminators
+from limbeck.measure.votes import CONSENSUS, COUNTS, VOTES
+
+TABLE = Schema(
+    classes=("a", "b"),
+    columns=tuple(Column(f"x{i}", "numeric", minimum=0, maximum=1) for i in range(3)),
+)
+MNIST = Schema(classes=tuple(range(10)), image=ImageShape(28, 28))
+BUDGET = limbeck.Budget(epsilon=10.0)
+
+
+def two_clouds(n=400, seed=0):
+    """Class a about 0.2, class b about 0.8."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    x = np.clip(0.2 + 0.6 * y[:, None] + 0.05 * rng.standard_normal((n, 3)), 0, 1)
+    return limbeck.PrivateData.from_arrays(x.astype(np.float32), np.array(["a", "b"])[y], TABLE)
+
+
+def test_classes_go_where_their_records_are():
+    """Also where one record in four is noise in the counts: the votes of 200 teachers suffice."""
+    settings = GPATE(teachers=200, steps=20, batch=20, records=400)
+    bundle = settings.fit(two_clouds(), BUDGET, seed=0)
+    of_class = [bundle.points[bundle.y == name].mean(axis=0) for name in ("a", "b")]
+    assert np.all(np.abs(of_class[0] - 0.2) < 0.15)
+    assert np.all(np.abs(of_class[1] - 0.8) < 0.15)
+
+
+def test_the_student_moves_its_records_where_it_is_told():
+    """Up in the first column for class a, down in the second for b."""
+    settings = GPATE(steps=10, batch=20, variation=1)
+    student = Student(settings, TABLE, jax.random.key(0))
+    told = np.zeros((4, 3))  # a, a by the code, b, b by the code
+    told[0, 0], told[2, 1] = 1, -1
+    codes = codes_for(*noise_and_labels(jax.random.key(1), 200, 10, 2))
+    before = forward(student._net, codes)
+    for step in range(5):
+        student.learns(step, told, student.asks(step))
+    moved = np.asarray(forward(student._net, codes) - before)
+    assert moved[::2, 0].mean() > max(0.1, 1.5 * abs(moved[1::2, 0].mean()))
+    assert moved[1::2, 1].mean() < -0.1
+
+
+def test_what_is_asked_of_a_class_depends_on_the_code_as_the_answer_does():
+    student = Student(GPATE(steps=3, batch=20, variation=2), MNIST, jax.random.key(0))
+    asked = student.asks(0)
+    assert asked.weights.shape == (20, 10 * 3)
+    assert asked.basis.shape == (784, 64)
+    np.testing.assert_allclose(asked.basis.T @ asked.basis, np.eye(64), atol=1e-5)
+    assert np.all(np.asarray(asked.weights != 0).sum(axis=1) == 3)  # a record is in one class
+    paper = Student(GPATE(steps=3, batch=20, **PAPER), MNIST, jax.random.key(0))
+    first, second = paper.asks(0), paper.asks(1)
+    np.testing.assert_array_equal(first.weights, np.eye(20))
+    assert first.basis.shape == (784, 10)
+    assert float(first.basis.var()) == pytest.approx(1 / 10, rel=0.1)  # Algorithm 1, line 2
+    assert not np.any(np.asarray(first.basis) == np.asarray(second.basis))
+
+
+def test_the_ledger_has_every_draw_and_the_paper_pays_for_every_threshold():
+    private = two_clouds(50)
+    small = {"teachers": 10, "steps": 3, "batch": 4, "records": 5}
+    ours = GPATE(**small).fit(private, BUDGET, seed=0)
+    assert {e.purpose: e.draws for e in ours.events} == {COUNTS: 1, VOTES: 3}
+    paper = GPATE(**{**PAPER, **small, "dimensions": 2}).fit(private, BUDGET, seed=0)
+    assert {e.purpose: e.draws for e in paper.events} == {COUNTS: 1, VOTES: 3, CONSENSUS: 3}
+
+
+def test_classes_without_records_are_still_generated():
+    shares = shares_of(np.array([-300.0, 5000.2, 700.7]), 100.0)
+    np.testing.assert_allclose(shares, np.array([100, 5000, 701]) / 5801)
+
+
+def test_the_papers_size_needs_77_gigabytes_and_is_refused_with_what_fits(monkeypatch):
+    monkeypatch.setattr(needs, "_available", lambda: 24 * 10**9)
+    paper = GPATE(teachers=4000, discriminator="paper", **PAPER)
+    assert paper.needs(MNIST).stored == pytest.approx(77e9, rel=0.01)
+    with pytest.raises(limbeck.UserError, match=r"4000 teachers need about 7[78]") as caught:
+        paper.needs(MNIST).check()
+    fits = int(str(caught.value).split("--teachers ")[1].split()[0])
+    dataclasses.replace(paper, teachers=fits).needs(MNIST).check()
+    with pytest.raises(limbeck.UserError):
+        dataclasses.replace(paper, teachers=fits + 10).needs(MNIST).check()
+    dataclasses.replace(paper, memory=0.0).needs(MNIST).check()
+    dataclasses.replace(paper, discriminator="small").needs(MNIST).check()
+
+
+def test_what_is_stored_is_what_was_estimated():
+    """A weight and two moments, of each teacher."""
+    net = discriminators.for_schema(TABLE)
+    weights = net.init(jax.random.key(0))
+    numbers = sum(leaf.size for leaf in jax.tree.leaves(weights))
+    assert needs.BYTES_A_WEIGHT * numbers == 12 * discriminators.size(net)
+
+
+def test_how_far_teachers_agreed_is_told_to_the_owner_and_to_nobody_else(tmp_path, capsys):
+    settings = GPATE(teachers=20, steps=2, batch=4, records=5, diagnose=True)
+    bundle = settings.fit(two_clouds(60), BUDGET, seed=0)
+    told = capsys.readouterr()
+    assert "PRIVATE, for the owner alone" in told.err
+    assert not told.out
+    number = told.err.split("epsilon is ")[1].split()[0]
+    folder = bundle.save(tmp_path / "release")
+    for path in folder.iterdir():
+        assert number.encode() not in path.read_bytes()
+    assert json.loads((folder / "release.json").read_text())["privacy"]["epsilon"] <= 10
