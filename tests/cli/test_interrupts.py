@@ -12,10 +12,12 @@ from command_line import ENVIRONMENT, SCRIPT, SOURCE, contents
 import limbeck.data.private
 
 COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-STEP_AND_TIME_LEFT = re.compile(r"Distilling\s+\S+\s+[1-9]\d*/5000\s+\d+:\d\d:\d\d")
+STEP_AND_TIME_LEFT = re.compile(
+    r"(Distilling|Training models)\s+\S+\s+[1-9]\d*/5000\s+\d+:\d\d:\d\d"
+)
 STOPPED = re.compile(
-    r"limbeck: interrupted; nothing was written\. (\d+) of 5000 draws of noise had been made, "
-    r"worth epsilon=(\d\.\d+) at delta=1e-05; .*"
+    r"limbeck: interrupted; nothing was written\. (\d+) of (\d+) draws of noise had been made, "
+    r"worth epsilon=(\d(?:\.\d+)?) at delta=1e-05; .*"
 )
 
 
@@ -60,11 +62,15 @@ def read_terminal(ours, until=None, seconds=100):
     return plain(seen)
 
 
-def test_an_interrupted_run_says_what_it_spent_and_leaves_nothing(here):
+DISTILL = ("distill", "digits", "--method", "dp-kip", "--per-class", "1", "--epochs", "500")
+DISTILL = (*DISTILL, "--sampling-rate", "0.1", "--epsilon", "1")
+GENERATE = ("generate", "digits", "--method", "dp-merf", "--steps", "5000", "--epsilon", "1")
+
+
+def interrupted(arguments, here):
+    """What was seen until the bar moved, and the one line after Ctrl-C."""
     before = contents(here)
-    plan = ("--method", "dp-kip", "--per-class", "1", "--epochs", "500", "--sampling-rate", "0.1")
-    plan = (*plan, "--epsilon", "1")
-    process, terminal = start_in_a_terminal("distill", "digits", *plan, "-o", "out", cwd=here)
+    process, terminal = start_in_a_terminal(*arguments, "-o", "out", cwd=here)
     try:
         watched = read_terminal(terminal, until=STEP_AND_TIME_LEFT)
         process.send_signal(signal.SIGINT)
@@ -73,14 +79,26 @@ def test_an_interrupted_run_says_what_it_spent_and_leaves_nothing(here):
     finally:
         process.kill()
         os.close(terminal)
-    assert "Calibrating the noise" in watched
     assert process.stdout.read() == b""
     assert "Traceback" not in rest
-    [line] = [line for line in rest.splitlines() if line.startswith("limbeck: ")]
-    draws, epsilon = STOPPED.fullmatch(line).groups()
-    assert 1 <= int(draws) < 5000
-    assert 0 < float(epsilon) < 1
     assert contents(here) == before
+    [line] = [line for line in rest.splitlines() if line.startswith("limbeck: ")]
+    return watched, line
+
+
+def test_an_interrupted_run_says_what_it_spent_and_leaves_nothing(here):
+    watched, line = interrupted(DISTILL, here)
+    assert "Calibrating the noise" in watched
+    draws, of, epsilon = STOPPED.fullmatch(line).groups()
+    assert 1 <= int(draws) < int(of) == 5000
+    assert 0 < float(epsilon) < 1
+
+
+def test_a_generator_that_is_interrupted_has_spent_all_of_its_budget_before(here):
+    _, line = interrupted(GENERATE, here)
+    draws, of, epsilon = STOPPED.fullmatch(line).groups()
+    assert draws == of == "2"
+    assert 0.99 < float(epsilon) <= 1
 
 
 def test_an_interrupt_before_the_work_is_one_line(limbeck_here, here, monkeypatch):
