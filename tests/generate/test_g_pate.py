@@ -108,7 +108,7 @@ def test_what_is_stored_is_what_was_estimated():
 
 
 def test_how_far_teachers_agreed_is_told_to_the_owner_and_to_nobody_else(tmp_path, capsys):
-    settings = GPATE(teachers=20, steps=2, batch=4, records=5, diagnose=True)
+    settings = GPATE(teachers=20, steps=2, batch=4, records=5, aggregate="argmax", diagnose=True)
     bundle = settings.fit(two_clouds(60), BUDGET, seed=0)
     told = capsys.readouterr()
     assert "PRIVATE, for the owner alone" in told.err
@@ -118,3 +118,13 @@ def test_how_far_teachers_agreed_is_told_to_the_owner_and_to_nobody_else(tmp_pat
     for path in folder.iterdir():
         assert number.encode() not in path.read_bytes()
     assert json.loads((folder / "release.json").read_text())["privacy"]["epsilon"] <= 10
+
+
+def test_the_bound_of_the_commonest_bin_is_not_told_of_other_answers():
+    with pytest.raises(limbeck.UserError, match="--aggregate argmax"):
+        GPATE(diagnose=True)
+
+
+def test_the_comparison_with_the_threshold_cannot_have_the_whole_budget():
+    with pytest.raises(limbeck.UserError, match="--consensus-share must be below one"):
+        GPATE(threshold=0.5, consensus_share=1.0)

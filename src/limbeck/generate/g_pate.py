@@ -41,6 +41,7 @@ from limbeck.bundle import Bundle, Saved
 from limbeck.data.schema import Described, Schema
 from limbeck.errors import UserError
 from limbeck.features.inputs import ImageInputs
+from limbeck.features.places import Places
 from limbeck.generate import nets, sampling
 from limbeck.generate.needs import Needs
 from limbeck.generate.nets import Net, Shape, Statistics
@@ -138,8 +139,13 @@ class GPATE:
         for name in ("memory", "threshold", "consensus_share", "momentum"):
             if getattr(self, name) > 1:
                 raise UserError(f"--{name.replace('_', '-')} is a share, at most one")
-        if self.momentum == 1:
-            raise UserError("--momentum must be below one")
+        for name in ("momentum", "consensus_share"):
+            if getattr(self, name) == 1:
+                raise UserError(f"--{name.replace('_', '-')} must be below one")
+        if self.diagnose and self.aggregate != "argmax":
+            raise UserError(
+                "--diagnose is for --aggregate argmax; of other answers Theorem 7 says nothing"
+            )
         if not 2 <= self.bins <= 255:
             raise UserError(f"--bins must lie between 2 and 255, not {self.bins}")
         if self.variation > self.code:
@@ -329,7 +335,7 @@ def saved(net: Net, shape: Shape, shares: list[float], key: PRNGKeyArray) -> Sav
     """With the normalisations frozen."""
     classes = len(shares)
     codes = nets.codes_for(*noise_and_labels(key, FREEZING * classes, shape.code, classes))
-    config = {**shape._asdict(), "shares": shares}
+    config = {**shape._asdict(), "shares": shares, "places": Places().to_json()}
     return Saved(config, nets.to_arrays(net, statistics(net, codes)))
 
 

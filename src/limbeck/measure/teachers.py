@@ -103,8 +103,10 @@ def teachers_of(rows: int, teachers: int, secret: bytes) -> NDArray[np.int64]:
     one secret many may change teacher; but over all secrets, what the others are given is the same
     draws as before. So what is released is, with the record and without it, a mixture over the same
     ways to share out the others, and for each of them one teacher differs. The divergence that
-    defines (ε, δ) is jointly convex, so what holds for each way holds for the mixture. Under
-    replacement nobody moves, and the same teacher differs. The secret is never written down.
+    defines (ε, δ) is jointly convex, so what holds for each way holds for the mixture. So it is
+    under replacement, where the new record is given the teacher of the old. It is assumed that a
+    row is rounded alike wherever it stands in a piece, as a test sees it. The secret is never
+    written down.
     """
     found = np.empty(rows, np.int64)
     for position in range(rows):

@@ -105,12 +105,14 @@ class NoisyVotes(Unique):
     def tell_owner(self, delta: float) -> None:
         """Print on standard error what Theorem 7 makes of the votes, which is private.
 
-        It holds for the commonest bin, as Algorithm 3 takes it. It goes nowhere else.
+        It holds for the commonest bin, as Algorithm 3 takes it, and leaves the class counts out.
+        It goes nowhere else.
         """
         if self._consensus is not None:
             print(
                 "PRIVATE, for the owner alone, and no guarantee: by the votes that were cast "
-                f"(Theorem 7) epsilon is {self._consensus.epsilon(delta):.4f} at delta={delta:g}",
+                f"(Theorem 7, without the class counts) epsilon is "
+                f"{self._consensus.epsilon(delta):.4f} at delta={delta:g}",
                 file=sys.stderr,
             )
 

@@ -1,0 +1,55 @@
+"""DP-GAN's gradients: each record by itself, no longer than the bound, wherever it stands."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.flatten_util import ravel_pytree
+
+from limbeck.data.column import Column
+from limbeck.data.schema import ImageShape, Schema
+from limbeck.measure import discriminators, teachers
+from limbeck.measure.critic import clipped_gradients
+from limbeck.privacy.clipping import Clip
+
+TABLE = Schema(
+    classes=(0, 1),
+    columns=tuple(Column(name, "number", minimum=0, maximum=1) for name in "abc"),
+)
+PICTURES = Schema(classes=(0, 1), image=ImageShape(12, 12))
+NETS = [discriminators.for_schema(TABLE), discriminators.for_schema(PICTURES)]
+
+
+def records(net, n=64, seed=0):
+    width = TABLE.width if net is NETS[0] else PICTURES.width
+    rng = np.random.default_rng(seed)
+    x = jnp.asarray(rng.random((n, width)), jnp.float32)
+    return x, jnp.eye(2)[rng.integers(0, 2, n)]
+
+
+@pytest.mark.parametrize("net", NETS)
+def test_they_are_the_gradients_of_each_record_clipped(net):
+    weights, (x, y) = net.init(jax.random.key(0)), records(net, 6)
+    clip, mask = Clip(bound=0.1), jnp.array([True] * 5 + [False])
+    found = clipped_gradients(net, clip, weights, x, y, mask)
+
+    def loss(weights, at):
+        return jax.nn.softplus(-net.logits(weights, net.seen(x), y)[at])
+
+    for at in range(5):
+        plain = ravel_pytree(jax.grad(loss)(weights, at))[0]
+        plain = plain * min(1, 0.1 / float(jnp.linalg.norm(plain)))
+        np.testing.assert_allclose(found[at], plain, atol=1e-6)
+    assert not found[5].any()
+    assert float(jnp.linalg.norm(found, axis=1).max()) <= clip.record_norm
+
+
+@pytest.mark.parametrize("net", NETS)
+def test_a_record_is_rounded_alike_wherever_it_stands(net):
+    """To the last bit: else one that leaves would change what others contribute, at a kink much."""
+    weights, (x, y) = net.init(jax.random.key(0)), records(net)
+    one = jnp.repeat(x[:1], 64, axis=0), jnp.repeat(y[:1], 64, axis=0)
+    found = clipped_gradients(net, Clip(bound=1.0), weights, *one, jnp.ones(64, bool))
+    np.testing.assert_array_equal(found, np.repeat(found[:1], 64, axis=0))
+    seen = teachers._in_pieces(net, np.repeat(np.asarray(x[:1]), teachers.AT_A_TIME, axis=0))
+    np.testing.assert_array_equal(seen, np.repeat(seen[:1], len(seen), axis=0))
