@@ -14,7 +14,7 @@ from limbeck.privacy.clipping import Clip
 
 TABLE = Schema(
     classes=(0, 1),
-    columns=tuple(Column(name, "number", minimum=0, maximum=1) for name in "abc"),
+    columns=tuple(Column(name, "numeric", minimum=0, maximum=1) for name in "abc"),
 )
 PICTURES = Schema(classes=(0, 1), image=ImageShape(12, 12))
 NETS = [discriminators.for_schema(TABLE), discriminators.for_schema(PICTURES)]
