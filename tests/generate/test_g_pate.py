@@ -10,7 +10,7 @@ import pytest
 import limbeck
 from limbeck.data.column import Column
 from limbeck.data.schema import ImageShape, Schema
-from limbeck.generate import needs
+from limbeck.generate import g_pate, gan, needs
 from limbeck.generate.g_pate import GPATE, PAPER, Student, forward, noise_and_labels, shares_of
 from limbeck.generate.nets import codes_for
 from limbeck.measure import discriminators
@@ -128,3 +128,14 @@ def test_the_bound_of_the_commonest_bin_is_not_told_of_other_answers():
 def test_the_comparison_with_the_threshold_cannot_have_the_whole_budget():
     with pytest.raises(limbeck.UserError, match="--consensus-share must be below one"):
         GPATE(threshold=0.5, consensus_share=1.0)
+
+
+def test_nothing_recompiles_from_one_fit_to_the_next():
+    sizes = []
+    for seed in range(2):
+        settings = {"steps": 1, "batch": 4, "records": 5}
+        GPATE(teachers=5, studies=1, **settings).fit(two_clouds(20), BUDGET, seed=seed)
+        limbeck.DPGAN(**settings).fit(two_clouds(20), BUDGET, seed=seed)
+        jitted = (g_pate._learn, gan._criticise, gan._improve)
+        sizes.append([function._cached._cache_size() for function in jitted])
+    assert sizes[0] == sizes[1]

@@ -26,6 +26,7 @@ Where the default differs from the paper, at the same budget:
 """
 
 import dataclasses
+import functools
 import math
 from typing import Any, Literal
 
@@ -252,9 +253,7 @@ class Student:
         start, self._key = jax.random.split(key)
         self._shape = shape_for(schema, settings.code)
         self._net = nets.net_for(schema, self._shape, start)
-        self._optimiser = optax.adam(
-            optax.cosine_decay_schedule(settings.learning_rate, settings.steps * settings.studies)
-        )
+        self._optimiser = _adam(settings.learning_rate, settings.steps * settings.studies)
         self._state = self._optimiser.init(eqx.filter(self._net, eqx.is_array))
         self._moving = jnp.zeros(())
         self._basis = _fixed_basis(settings, schema)
@@ -367,6 +366,12 @@ def forward(net: Net, codes: Float[Array, "n i"]) -> Float[Array, "n d"]:
 def statistics(net: Net, codes: Float[Array, "n i"]) -> Statistics:
     """Of a batch."""
     return net(codes)[1]
+
+
+@functools.lru_cache
+def _adam(rate: float, steps: int) -> optax.GradientTransformation:
+    """The same object for the same settings, so that nothing is compiled again."""
+    return optax.adam(optax.cosine_decay_schedule(rate, steps))
 
 
 @eqx.filter_jit

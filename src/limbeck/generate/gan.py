@@ -11,6 +11,7 @@ which a record has norm at most `clip`; the class counts are one Laplace event. 
 
 import abc
 import dataclasses
+import functools
 from typing import Literal, Protocol
 
 import equinox as eqx
@@ -105,7 +106,7 @@ class Adversarial(abc.ABC):
         )
         net = nets.net_for(schema, shape_for(schema, self.code), start)
         weights = net_of.init(other)
-        optimiser = optax.adam(self.learning_rate, b1=0.5)
+        optimiser = _adam(self.learning_rate)
         state = optimiser.init(eqx.filter(net, eqx.is_array))
         critic_state = optimiser.init(weights)
         for step in range(self.steps):
@@ -246,6 +247,12 @@ class DPGAN(Adversarial):
         except KeyboardInterrupt:
             raise interrupted(ledger, budget) from None
         return self._bundled(schema, played, budget, ledger, source)
+
+
+@functools.lru_cache
+def _adam(rate: float) -> optax.GradientTransformation:
+    """The same object for the same settings, so that nothing is compiled again."""
+    return optax.adam(rate, b1=0.5)
 
 
 @eqx.filter_jit
