@@ -17,7 +17,7 @@ def test_scores_are_flat_records_and_the_bundle_stays_as_it_was(release, here):
     assert ran.json.keys() == {"bundle", "on", "scores"}
     assert (ran.json["bundle"], ran.json["on"]) == (str(release.folder), "test.csv")
     metrics = ["accuracy", "balanced_accuracy", "f1_macro", "f1_weighted"]
-    metrics += ["roc_auc", "average_precision"]
+    metrics += ["roc_auc", "average_precision", "average_precision_of_choices"]
     expected = [(name, metric) for name in ("krr", "majority") for metric in metrics]
     assert [(score["evaluator"], score["metric"]) for score in ran.json["scores"]] == expected
     for score in ran.json["scores"]:

@@ -30,7 +30,7 @@ def test_kernel_ridge_on_real_records_has_the_same_ridge_in_features_as_on_the_k
     by_features = [s.value for s in krr.evaluate(both) if s.trained_on == "real"]
     monkeypatch.setattr(krr, "MOST_FEATURES", 0)
     by_kernel = [s.value for s in krr.evaluate(both) if s.trained_on == "real"]
-    assert len(by_features) == 6
+    assert len(by_features) == 7
     np.testing.assert_allclose(by_features, by_kernel, atol=0.01)
 
 

@@ -135,7 +135,7 @@ def test_nothing_recompiles_from_one_fit_to_the_next():
     for seed in range(2):
         settings = {"steps": 1, "batch": 4, "records": 5}
         GPATE(teachers=5, studies=1, **settings).fit(two_clouds(20), BUDGET, seed=seed)
-        limbeck.DPGAN(**settings).fit(two_clouds(20), BUDGET, seed=seed)
+        gan.DPGAN(**settings).fit(two_clouds(20), BUDGET, seed=seed)
         jitted = (g_pate._learn, gan._criticise, gan._improve)
         sizes.append([function._cached._cache_size() for function in jitted])
     assert sizes[0] == sizes[1]
