@@ -45,8 +45,9 @@ from limbeck.features.inputs import ImageInputs
 from limbeck.features.places import Places
 from limbeck.generate import nets, sampling
 from limbeck.generate.needs import Needs
-from limbeck.generate.nets import Net, Shape, Statistics
+from limbeck.generate.nets import COLOUR, ROWS, Net, Shape, Statistics
 from limbeck.generate.settings import check_settings
+from limbeck.generate.training import FREEZING
 from limbeck.measure import discriminators
 from limbeck.measure.discriminators import Discriminator
 from limbeck.measure.teachers import Batch, Schooling
@@ -57,10 +58,10 @@ from limbeck.privacy.ledger import Entry, Ledger
 from limbeck.privacy.noise import entropy
 from limbeck.progress import Progress, silent
 
-# Layers of the generators: channels of the maps of pictures, grey or colour; widths for tables.
-GREY, COLOUR, ROWS = (16, 8), (64, 32), (200, 200)
-# Codes by which the normalisations are frozen, for each class; and for one update of the student.
-FREEZING, STUDIED = 500, 50
+# Channels of the maps of grey pictures.
+GREY = (16, 8)
+# Codes of each class for one update of the student.
+STUDIED = 50
 
 
 # What makes it the paper's algorithm.

@@ -30,7 +30,7 @@ from limbeck.features.hermite import Hermite
 from limbeck.features.mixed import Mixed, columns_of
 from limbeck.features.places import Places, edges_of, places_of
 from limbeck.generate import nets, sampling
-from limbeck.generate.nets import Shape
+from limbeck.generate.nets import COLOUR, ROWS, Shape
 from limbeck.generate.training import Descent, Target, train
 from limbeck.measure import moments
 from limbeck.measure.moments import COUNTS, EMBEDDING, HISTOGRAMS, Moments
@@ -40,8 +40,8 @@ from limbeck.privacy.ledger import Ledger
 from limbeck.privacy.noise import Entropy, entropy
 from limbeck.progress import Progress, silent
 
-# Layers of the generators: channels of the maps of pictures, grey or colour; widths for tables.
-GREY, COLOUR, ROWS = (4,), (64, 32), (200, 200)
+# Channels of the maps of grey pictures.
+GREY = (4,)
 # Kinds of pictures of a class.
 MODES = 50
 

@@ -26,6 +26,8 @@ Statistics = list[tuple[Float[Array, " c"], Float[Array, " c"]]]
 
 
 HIDDEN = 200
+# Channels of the maps of colour pictures; widths of the layers for tables.
+COLOUR, ROWS = (64, 32), (200, 200)
 
 
 class Norms:
