@@ -1,6 +1,7 @@
 """The scattering transform against Kymatio's numbers, and what a record's features depend on."""
 
 import dataclasses
+import functools
 from pathlib import Path
 
 import jax
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from limbeck.errors import UserError
-from limbeck.features.base import features_of
+from limbeck.features.base import FeatureMap, features_of
 from limbeck.features.scattering import Scattering
 
 GOLDEN = np.load(Path(__file__).parents[1] / "golden" / "scattering.npz")
@@ -123,6 +124,31 @@ def test_the_derivative_is_that_of_finite_differences(shape):
         ahead, behind = (value_and_slope(x + sign * 1e-6 * step)[0] for sign in (1, -1))
         slope = float(jnp.sum(value_and_slope(x)[1] * step))
     assert slope == pytest.approx(float(ahead - behind) / 2e-6, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "scattering",
+    [
+        Scattering(shape=(9, 13, 2)),
+        Scattering(shape=(12, 10, 1), group=None),
+        Scattering(shape=(17, 20, 1), scales=3, group=7),
+    ],
+    ids=str,
+)
+def test_derivatives_along_directions_are_those_of_the_way_back(scattering):
+    """More directions than are taken beside the picture at a time, and not a multiple of it."""
+    x = pictures(scattering.shape, count=1)[0]
+    directions = np.random.default_rng(1).normal(size=(40, len(x))).astype(np.float32)
+    found = np.asarray(jax.jit(scattering.along)(x, directions))
+    transposed = jax.jit(functools.partial(FeatureMap.along, scattering))
+    np.testing.assert_allclose(found, transposed(x, directions), atol=1e-5)
+    assert np.abs(found).max() > 0.1
+
+
+def test_derivatives_along_directions_are_zero_where_the_modulus_is():
+    scattering = Scattering(shape=(12, 12, 1), group=None)
+    slopes = jax.jit(scattering.along)(np.zeros(144, np.float32), np.eye(144, dtype=np.float32))
+    np.testing.assert_array_equal(slopes, 0)
 
 
 @pytest.mark.parametrize("level", [0.0, 0.5])

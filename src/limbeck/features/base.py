@@ -100,6 +100,20 @@ class FeatureMap(abc.ABC):
         Differentiable everywhere, in the precision of `x`.
         """
 
+    def along(self, x: Float[Array, " d"], directions: Float[Array, "p d"]) -> Float[Array, "p f"]:
+        """∂φ at one record along each direction; overridden where directions can share work.
+
+        The transpose of the way back: a map may have a way back of its own making.
+        """
+        _, back = jax.vjp(self, x[None])
+        forward = jax.linear_transpose(back, jax.ShapeDtypeStruct((1, self.size), x.dtype))
+
+        def along(direction: Float[Array, " d"]) -> Float[Array, " f"]:
+            (found,) = forward((direction[None],))
+            return jnp.asarray(found)[0]
+
+        return jax.lax.map(along, directions, batch_size=self.batch)
+
     def total(self, x: Float[Array, "n d"], weigh: Weigh) -> Float[Array, " f"]:
         """Σ_l w_l φ(x_l) with w = weigh(‖φ(x_1)‖, ...); overridden where φ itself is too large."""
         features = self(x)
@@ -133,9 +147,9 @@ def _apply(phi: FeatureMap, x: Float[Array, "n d"]) -> Float[Array, "n f"]:
     return phi(x)
 
 
-def unit_norm(x: Float[Array, "n f"]) -> Float[Array, "n f"]:
+def unit_norm(x: Float[Array, "n f"], axis: int = 1) -> Float[Array, "n f"]:
     """Rows scaled to norm one; a row of zeros stays zero, and so does its derivative."""
-    squares = jnp.sum(x**2, axis=1, keepdims=True)
+    squares = jnp.sum(x**2, axis=axis, keepdims=True)
     some = squares > 0
     return jnp.where(some, x / jnp.sqrt(jnp.where(some, squares, 1)), 0)
 

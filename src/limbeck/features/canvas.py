@@ -93,9 +93,10 @@ def _pull(back: Callable[..., Any], direction: Float[Array, "m f"]) -> Float[Arr
 
 @functools.partial(jax.jit, static_argnames=("phi",))
 def _jacobian(phi: FeatureMap, canvas: Canvas, z: Float[Array, "1 p"]) -> Float[Array, "p f"]:
-    _, forward = jax.linearize(lambda z: phi(draw(canvas, z)), z)
-    coordinates = jnp.eye(z.shape[1], dtype=z.dtype)[:, None]
-    return jax.lax.map(forward, coordinates, batch_size=phi.batch)[:, 0]
+    """Corrupted pixels do not move with z."""
+    basis = jnp.eye(z.shape[1]) if canvas.basis is None else jnp.asarray(canvas.basis)
+    directions = jnp.where(jnp.asarray(canvas.corrupted), 0, basis.T)
+    return phi.along(draw(canvas, z)[0], directions.astype(z.dtype))
 
 
 def _rows(canvas: Canvas, rows: slice) -> Canvas:

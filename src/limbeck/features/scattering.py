@@ -10,11 +10,12 @@ each kept at every 2^J-th pixel: 1 + LJ + L²J(J−1)/2 channels. Filters, paddi
 channels are Kymatio's (its π is 3.1415), and so is the result.
 
 **How it is computed.** Pictures here are small, and a processor multiplies matrices far better
-than it transforms them. A map is Fourier transformed along its height only. There a convolution
-with a bank of wavelets is, at each of the half spectrum's frequencies, one real matrix along the
-width: transform, filter, inverse and subsampling in one. Then the height is transformed back.
-Records are the last axis throughout, so that each step is one large product and nothing is
-transposed. The window is a Gaussian and therefore separable: two thin matrices.
+than it transforms them. All maps are real, and so are the wavelets' spectra; hence Hartley's
+transform, the real sibling of Fourier's, along height and width: two symmetric matrices. In it a
+convolution joins a frequency with its mirror images only, and subsampling adds frequencies up that
+can no longer be told apart. So wavelets and subsampling are one small real matrix at each frequency
+that is left, and the way back is as short as the result. Records are the last axis throughout: each
+step is one product and nothing is transposed. The window is a Gaussian and therefore separable.
 
 References
 ----------
@@ -24,6 +25,7 @@ Bruna & Mallat 2013; Andreux et al. 2020 (Kymatio); Tramèr & Boneh 2021 for the
 import dataclasses
 import functools
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -37,6 +39,7 @@ from limbeck.features.base import FeatureMap, unit_norm
 
 Floats = NDArray[np.floating]
 Complexes = NDArray[np.complexfloating]
+Modulus = Callable[[Float[Array, "h w 2 m"]], Float[Array, "h w m"]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -85,58 +88,75 @@ class Scattering(FeatureMap):
 
     @property
     def batch(self) -> int:
-        """About 32 channels of pictures at a time.
+        """About 16 channels of pictures at a time: what the caches hold, on the way back too.
 
         A multiple of eight records: then every record takes the same way through the vector units,
         and is rounded alike.
         """
-        return 8 * max(1, 4 // self.shape[2])
+        return 8 * max(1, 2 // self.shape[2])
 
     def __call__(self, x: Float[Array, "n d"]) -> Float[Array, "n f"]:
         """Coefficients, normalised within the record."""
-        found = self.coefficients(x)
-        if self.group:
-            grouped = found.reshape(len(x), self.channels // self.group, -1)
-            centred = grouped - jnp.mean(grouped, axis=2, keepdims=True)
-            variance = jnp.mean(centred**2, axis=2, keepdims=True)
-            found = centred / jnp.sqrt(variance + 1e-5)
-        return unit_norm(found.reshape(len(x), -1))
+        return self._normalised(self._scattered(x, _modulus)).T
 
     def coefficients(self, x: Float[Array, "n d"]) -> Float[Array, "n k h w"]:
         """The transform itself, one channel of the picture after the other."""
+        return jnp.moveaxis(self._scattered(x, _modulus), 3, 0)
+
+    def along(self, x: Float[Array, " d"], directions: Float[Array, "p d"]) -> Float[Array, "p f"]:
+        """The derivative along each direction.
+
+        All but the modulus is linear, so the directions take the way of the picture beside it.
+        """
+        beside = 2 * self.batch - 1
+
+        def of_piece(piece: Float[Array, "b d"]) -> Float[Array, "b f"]:
+            modulus = functools.partial(_along_the_first, count=1 + beside)
+            found = self._scattered(jnp.concatenate([x[None], piece]), modulus)
+            _, normalised = jax.linearize(self._normalised, found[..., :1])
+            return jax.vmap(normalised, 4, 2)(found[..., None, 1:])[:, 0].T
+
+        count = len(directions)
+        padded = jnp.pad(directions, ((0, -count % beside), (0, 0)))
+        found = jax.lax.map(of_piece, padded.reshape(-1, beside, len(x)))
+        return found.reshape(len(padded), -1)[:count]
+
+    def _scattered(self, x: Float[Array, "n d"], modulus: Modulus) -> Float[Array, "k h w n"]:
         height, width, colours = self.shape
         pictures = x.reshape(len(x), height, width, colours).transpose(1, 2, 3, 0)
         filters = _filters(height, width, self.scales, self.orientations, str(x.dtype))
-        found = _scatter(filters, pictures.reshape(height, width, -1), self.orientations)
-        found = found.reshape(*found.shape[:3], colours, len(x)).transpose(4, 3, 2, 0, 1)
-        return found.reshape(len(x), self.channels, *found.shape[3:])
+        found = _scatter(filters, pictures.reshape(height, width, -1), self.orientations, modulus)
+        found = found.reshape(*found.shape[:3], colours, len(x)).transpose(3, 2, 0, 1, 4)
+        return found.reshape(self.channels, *found.shape[2:])
 
-
-class _Waves(NamedTuple):
-    """From a map to its convolution with the wavelets of one scale, subsampled."""
-
-    spectrum: Floats  # [(k ri), h]: half the spectrum along the height
-    filtered: Floats  # [k, (ri e w' θ), (ri w)]: at each frequency, all along the width
-    inverse: Floats  # [h', (k ri)]
+    def _normalised(self, found: Float[Array, "k h w n"]) -> Float[Array, "f n"]:
+        if self.group:
+            grouped = found.reshape(self.channels // self.group, -1, found.shape[3])
+            centred = grouped - jnp.mean(grouped, axis=1, keepdims=True)
+            variance = jnp.mean(centred**2, axis=1, keepdims=True)
+            found = centred / jnp.sqrt(variance + 1e-5)
+        return unit_norm(found.reshape(self.size, -1), axis=0)
 
 
 class _Filters(NamedTuple):
     padding: tuple[tuple[int, int], tuple[int, int]]
-    waves: dict[tuple[int, int], _Waves]  # by resolution 2^-r of the map and scale of the wavelet
+    waves: dict[tuple[int, int], Floats]  # by resolution 2^-r of the map and scale of the wavelet
     window: list[tuple[Floats, Floats]]  # by resolution; along the height, along the width
 
 
-def _scatter(filters: _Filters, x: Float[Array, "h w n"], angles: int) -> Float[Array, "h1 w1 k n"]:
+def _scatter(
+    filters: _Filters, x: Float[Array, "h w n"], angles: int, modulus: Modulus
+) -> Float[Array, "h1 w1 k n"]:
     u0 = jnp.pad(x, (*filters.padding, (0, 0)), mode="reflect")
     zero, first, second = _smooth(filters, u0, 0)[:, :, None], [], []
     scales = len(filters.window)
     for j1 in range(scales):
-        u1 = _wavelets(filters.waves[0, j1], u0)  # [h, w, (θ₁ n)]
+        u1 = modulus(_wavelets(filters.waves[0, j1], u0))  # [h, w, (θ₁ n)]
         s1 = _smooth(filters, u1, j1)
         first.append(s1.reshape(*s1.shape[:2], angles, -1))
         finer = []
         for j2 in range(j1 + 1, scales):
-            u2 = _wavelets(filters.waves[j1, j2], u1)  # [h, w, (θ₂ θ₁ n)]
+            u2 = modulus(_wavelets(filters.waves[j1, j2], u1))  # [h, w, (θ₂ θ₁ n)]
             s2 = _smooth(filters, u2, j2)
             finer.append(s2.reshape(*s2.shape[:2], angles, angles, -1))
         if finer:  # by θ₁, then j₂, then θ₂
@@ -145,37 +165,91 @@ def _scatter(filters: _Filters, x: Float[Array, "h w n"], angles: int) -> Float[
     return jnp.concatenate([zero, *first, *second], axis=2)
 
 
-def _wavelets(waves: _Waves, u: Float[Array, "h w n"]) -> Float[Array, "h1 w1 m"]:
-    """|u ⋆ ψ_θ| for all angles θ, which come before the records on the last axis."""
-    frequencies, _, columns = waves.filtered.shape
-    half = waves.spectrum @ u.reshape(len(u), -1)
-    convolved = waves.filtered @ half.reshape(frequencies, columns, -1)
-    back = waves.inverse @ convolved.reshape(waves.inverse.shape[1], -1)
-    width = u.shape[1] * len(waves.inverse) // u.shape[0]
-    return _modulus(back.reshape(len(back), 2, width, -1))
+def _wavelets(waves: Floats, u: Float[Array, "h w n"]) -> Float[Array, "h1 w1 2 m"]:
+    """u ⋆ ψ_θ for all angles θ, which come before the records on the last axis."""
+    height, width = waves.shape[:2]
+    convolved = _product(waves, _images(_hartley(u), len(u) // height))
+    back = _hartley(convolved.reshape(height, width, -1))
+    return back.reshape(height, width, 2, -1)
+
+
+def _images(x: Float[Array, "h w n"], stride: int) -> Float[Array, "k l 2 i n"]:
+    """What of the spectrum `x` enters a convolution, by the frequency (k, l) where it ends.
+
+    x_kl and x_-k-l for the real part, x_k-l and x_-kl for the imaginary one, and of each the
+    frequencies that become (k, l) when only every `stride`-th value is kept.
+    """
+    height, width, count = x.shape[0] // stride, x.shape[1] // stride, x.shape[2]
+    down, across = _mirrored(x, 0), _mirrored(x, 1)
+    images = jnp.stack([x, _mirrored(down, 1), across, down])
+    images = images.reshape(2, 2, stride, height, stride, width, count)
+    return images.transpose(3, 5, 0, 1, 2, 4, 6).reshape(height, width, 2, -1, count)
+
+
+def _mirrored(x: Float[Array, "h w n"], axis: int) -> Float[Array, "h w n"]:
+    """Frequency −k in the place of k."""
+    return jnp.roll(jnp.flip(x, axis), 1, axis)
 
 
 @jax.custom_jvp
-def _modulus(z: Float[Array, "h 2 w n"]) -> Float[Array, "h w n"]:
+def _modulus(z: Float[Array, "h w 2 n"]) -> Float[Array, "h w n"]:
     """|z| of real and imaginary parts."""
-    return jnp.sqrt(jnp.sum(z**2, axis=1))
+    return jnp.sqrt(z[:, :, 0] ** 2 + z[:, :, 1] ** 2)
 
 
 @_modulus.defjvp
 def _modulus_jvp(
-    primals: tuple[Float[Array, "h 2 w n"]], tangents: tuple[Float[Array, "h 2 w n"]]
+    primals: tuple[Float[Array, "h w 2 n"]], tangents: tuple[Float[Array, "h w 2 n"]]
 ) -> tuple[Float[Array, "h w n"], Float[Array, "h w n"]]:
     """Along the unit vector z/|z|; at zero, where there is none, the derivative is zero."""
     (z,), (dz,) = primals, tangents
     modulus = _modulus(z)
-    unit = z * jnp.where(modulus > 0, 1 / jnp.where(modulus > 0, modulus, 1), 0)[:, None]
-    return modulus, jnp.sum(unit * dz, axis=1)
+    inverse = jnp.where(modulus > 0, 1 / jnp.where(modulus > 0, modulus, 1), 0)
+    return modulus, inverse * (z[:, :, 0] * dz[:, :, 0] + z[:, :, 1] * dz[:, :, 1])
+
+
+def _along_the_first(z: Float[Array, "h w 2 m"], count: int) -> Float[Array, "h w m"]:
+    """Of every `count` numbers, |z| of the first, and its derivative along the others."""
+    z = z.reshape(*z.shape[:3], -1, count)
+    first = z[..., :1]
+    modulus = _modulus(first)[:, :, None]
+    unit = jnp.where(modulus > 0, first / jnp.where(modulus > 0, modulus, 1), 0)
+    projected = unit[:, :, 0] * z[:, :, 0] + unit[:, :, 1] * z[:, :, 1]
+    return projected.reshape(*z.shape[:2], -1)
 
 
 def _smooth(filters: _Filters, u: Float[Array, "h w n"], r: int) -> Float[Array, "h1 w1 n"]:
-    along_height, along_width = filters.window[r]
-    shorter = along_height @ u.reshape(len(u), -1)
-    return jnp.matmul(along_width, shorter.reshape(len(shorter), *u.shape[1:]))
+    return _separable(*filters.window[r], u)
+
+
+def _hartley(u: Float[Array, "h w n"]) -> Float[Array, "h w n"]:
+    """To the basis of cas(2πkh/H) cas(2πlw/W) with cas = cos + sin, and back."""
+    along_height, along_width = (_cas(side).astype(u.dtype) for side in u.shape[:2])
+    return _separable(along_height, along_width, u)
+
+
+def _separable(
+    along_height: Floats, along_width: Floats, u: Float[Array, "h w n"]
+) -> Float[Array, "h1 w1 n"]:
+    rows = _product(along_height, u.reshape(len(u), -1)).reshape(-1, *u.shape[1:])
+    return _product(np.broadcast_to(along_width, (len(rows), *along_width.shape)), rows)
+
+
+def _product(matrix: Floats, u: Float[Array, "*b k n"]) -> Float[Array, "*b m n"]:
+    """matrix @ u, and on the way back the transposed matrix, laid out as fast products need it.
+
+    Left to itself, the compiler multiplies by a matrix that it has to read along the columns.
+    """
+    transposed = np.ascontiguousarray(np.swapaxes(matrix, -1, -2))
+
+    @jax.custom_vjp
+    def product(u: Float[Array, "*b k n"]) -> Float[Array, "*b m n"]:
+        return jnp.matmul(matrix, u)
+
+    product.defvjp(
+        lambda u: (jnp.matmul(matrix, u), None), lambda _, d: (jnp.matmul(transposed, d),)
+    )
+    return product(u)
 
 
 def _padded(side: int, scales: int) -> int:
@@ -193,7 +267,7 @@ def _filters(height: int, width: int, scales: int, angles: int, dtype: str) -> _
         for r in range(j + 1):
             spectra[r, j] = np.stack([_coarser(_coarser(wave, 0, r), 1, r) for wave in bank])
     waves = {
-        (r, j): _Waves(*(part.astype(dtype) for part in _waves(spectrum, 2 ** (j - r))))
+        (r, j): _waves(spectrum, 2 ** (j - r)).astype(dtype)
         for (r, j), spectrum in spectra.items()
         if r == 0 or j > r
     }
@@ -252,35 +326,31 @@ def _fourier(side: int) -> Complexes:
     return np.asarray(np.exp(-2j * np.pi * np.outer(np.arange(side), np.arange(side)) / side))
 
 
-def _waves(psi: Floats, stride: int) -> tuple[Floats, Floats, Floats]:
-    """The matrices of `_Waves` for the spectra ψ̂ [θ, h, w] of one scale.
+def _cas(side: int) -> Floats:
+    """Hartley's transform: orthonormal, symmetric, and its own inverse."""
+    fourier = _fourier(side)
+    return np.asarray((fourier.real - fourier.imag) / math.sqrt(side))
 
-    The wavelets' spectra are real. Their even part gives the real part of the convolution and the
-    odd part the imaginary one; both are real maps, for which half a spectrum will do.
+
+def _waves(psi: Floats, stride: int) -> Floats:
+    """The matrices [k, l, ri, θ, image] of convolutions with the spectra ψ̂ [θ, k, l] of one scale.
+
+    Along one axis an even spectrum multiplies cas_k, and an odd one turns it into −i cas_−k. With
+    ψ̂ taken apart into what is even or odd along the height and along the width, the convolution is
+
+        ψ̂_ee x_kl − ψ̂_oo x_-k-l + i (ψ̂_eo x_k-l + ψ̂_oe x_-kl).
     """
-    _, height, width = psi.shape
-    half = height // 2 + 1
-    mirrored = np.roll(psi[:, ::-1, ::-1], 1, axis=(1, 2))
-    parts = np.stack([(psi + mirrored) / 2, (psi - mirrored) / 2j])[:, :, :half]
-    fourier = _fourier(width)
-    back = fourier.conj()[::stride] / width
-    matrix = np.einsum("vl,etkl,lw->kevtw", back, parts, fourier, optimize=True)
-    real = np.stack([matrix.real, -matrix.imag], axis=-2)
-    imaginary = np.stack([matrix.imag, matrix.real], axis=-2)
-    filtered = np.stack([real, imaginary], axis=1).reshape(half, -1, 2 * width)
-    return _half_spectrum(height), filtered, _from_half_spectrum(height, stride)
+    angles, height, width = psi.shape
+    (ee, eo), (oe, oo) = (_even_and_odd(part, 2) for part in _even_and_odd(psi, 1))
+    parts = np.stack([ee, -oo, eo, oe]) / stride
+    parts = parts.reshape(2, 2, angles, stride, height // stride, stride, width // stride)
+    parts = parts.transpose(4, 6, 0, 2, 1, 3, 5)
+    return parts.reshape(*parts.shape[:4], 2 * stride**2)
 
 
-def _half_spectrum(side: int) -> Floats:
-    rows = _fourier(side)[: side // 2 + 1]
-    return np.stack([rows.real, rows.imag], axis=1).reshape(-1, side)
-
-
-def _from_half_spectrum(side: int, stride: int) -> Floats:
-    """Every `stride`-th value of the real signal."""
-    once = np.isin(np.arange(side // 2 + 1), [0, side / 2])
-    columns = _fourier(side).conj()[::stride, : side // 2 + 1] * np.where(once, 1, 2) / side
-    return np.stack([columns.real, -columns.imag], axis=2).reshape(len(columns), -1)
+def _even_and_odd(spectrum: Floats, axis: int) -> tuple[Floats, Floats]:
+    mirrored = np.roll(np.flip(spectrum, axis), 1, axis)
+    return (spectrum + mirrored) / 2, (spectrum - mirrored) / 2
 
 
 def _window(spectrum: Floats, stride: int) -> Floats:
