@@ -148,7 +148,7 @@ def _apply(phi: FeatureMap, x: Float[Array, "n d"]) -> Float[Array, "n f"]:
 
 
 def unit_norm(x: Float[Array, "n f"], axis: int = 1) -> Float[Array, "n f"]:
-    """Rows scaled to norm one; a row of zeros stays zero, and so does its derivative."""
+    """Rows (columns, along axis 0) of norm one; zeros stay zero, and so does their derivative."""
     squares = jnp.sum(x**2, axis=axis, keepdims=True)
     some = squares > 0
     return jnp.where(some, x / jnp.sqrt(jnp.where(some, squares, 1)), 0)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 from numpy.typing import NDArray
 
 from limbeck.features.base import FeatureMap
@@ -65,12 +65,9 @@ def linearised(
     return np.concatenate([value for value, _ in found]), pull_back
 
 
-def jacobians(phi: FeatureMap, canvas: Canvas, z: NDArray[np.floating]) -> NDArray[np.float32]:
-    """∂φ/∂z of every point, [m, p, F]."""
-    found = np.empty((*z.shape, phi.size), np.float32)
-    for i in range(len(z)):
-        found[i] = _jacobian(phi, _rows(canvas, slice(i, i + 1)), jnp.asarray(z[i : i + 1]))
-    return found
+def jacobians(phi: FeatureMap, canvas: Canvas, z: NDArray[np.floating]) -> Float[Array, "m p f"]:
+    """∂φ/∂z of every point."""
+    return _jacobians(phi, canvas, jnp.asarray(z, jnp.float32))
 
 
 @functools.partial(jax.jit, static_argnames=("phi",))
@@ -92,15 +89,14 @@ def _pull(back: Callable[..., Any], direction: Float[Array, "m f"]) -> Float[Arr
 
 
 @functools.partial(jax.jit, static_argnames=("phi",))
-def _jacobian(phi: FeatureMap, canvas: Canvas, z: Float[Array, "1 p"]) -> Float[Array, "p f"]:
-    """Corrupted pixels do not move with z."""
+def _jacobians(phi: FeatureMap, canvas: Canvas, z: Float[Array, "m p"]) -> Float[Array, "m p f"]:
     basis = jnp.eye(z.shape[1]) if canvas.basis is None else jnp.asarray(canvas.basis)
-    directions = jnp.where(jnp.asarray(canvas.corrupted), 0, basis.T)
-    return phi.along(draw(canvas, z)[0], directions.astype(z.dtype))
 
+    def of_point(point: tuple[Float[Array, " d"], Bool[Array, " d"]]) -> Float[Array, "p f"]:
+        x, corrupted = point
+        return phi.along(x, jnp.where(corrupted, 0, basis.T).astype(x.dtype))
 
-def _rows(canvas: Canvas, rows: slice) -> Canvas:
-    return canvas._replace(corrupted=canvas.corrupted[rows], noise=canvas.noise[rows])
+    return jax.lax.map(of_point, (draw(canvas, z), jnp.asarray(canvas.corrupted)))
 
 
 def _slices(phi: FeatureMap, *arrays: NDArray[Any]) -> Iterator[tuple[NDArray[Any], ...]]:

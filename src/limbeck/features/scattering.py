@@ -113,8 +113,9 @@ class Scattering(FeatureMap):
         def of_piece(piece: Float[Array, "b d"]) -> Float[Array, "b f"]:
             modulus = functools.partial(_along_the_first, count=1 + beside)
             found = self._scattered(jnp.concatenate([x[None], piece]), modulus)
-            _, normalised = jax.linearize(self._normalised, found[..., :1])
-            return jax.vmap(normalised, 4, 2)(found[..., None, 1:])[:, 0].T
+            first = jnp.broadcast_to(found[..., :1], found.shape)
+            _, normalised = jax.jvp(self._normalised, (first,), (found,))
+            return normalised[:, 1:].T
 
         count = len(directions)
         padded = jnp.pad(directions, ((0, -count % beside), (0, 0)))
@@ -205,7 +206,7 @@ def _modulus_jvp(
     (z,), (dz,) = primals, tangents
     modulus = _modulus(z)
     inverse = jnp.where(modulus > 0, 1 / jnp.where(modulus > 0, modulus, 1), 0)
-    return modulus, inverse * (z[:, :, 0] * dz[:, :, 0] + z[:, :, 1] * dz[:, :, 1])
+    return modulus, inverse * jnp.sum(z * dz, axis=2)
 
 
 def _along_the_first(z: Float[Array, "h w 2 m"], count: int) -> Float[Array, "h w m"]:
@@ -238,7 +239,8 @@ def _separable(
 def _product(matrix: Floats, u: Float[Array, "*b k n"]) -> Float[Array, "*b m n"]:
     """matrix @ u, and on the way back the transposed matrix, laid out as fast products need it.
 
-    Left to itself, the compiler multiplies by a matrix that it has to read along the columns.
+    Left to itself, the compiler multiplies by a matrix that it has to read along the columns. JAX
+    has then no way forward of derivatives; `Scattering.along` is one.
     """
     transposed = np.ascontiguousarray(np.swapaxes(matrix, -1, -2))
 

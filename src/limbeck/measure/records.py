@@ -181,7 +181,7 @@ class PixelRecords(FeatureRecords):
         phi, canvas = self.problem.kernel, self.problem.canvas
         assert isinstance(phi, FeatureMap)
         solution = super().prepare(features_on(phi, canvas, support))
-        return solution, jnp.asarray(jacobians(phi, canvas, support))
+        return solution, jacobians(phi, canvas, support)
 
     def piece(
         self, clip: Clip, prepared: Any, positions: NDArray[np.intp], mask: jax.Array
