@@ -3,7 +3,7 @@
     python benchmarks/scattering.py --kymatio ENVIRONMENT/bin/python
 
 Kymatio 0.3 needs SciPy below 1.15, hence an environment of its own:
-`pip install torch kymatio==0.3.0 "scipy<1.15"`. 128 pictures, J = 2, L = 8, without normalisation;
+`pip install torch kymatio==0.3.0 "scipy<1.15"`. 480 pictures, J = 2, L = 8, without normalisation;
 both sides take turns, the medians are compared, and so are the coefficients. Kymatio gets the
 pictures in batches of 32 and of 480, and its better time counts.
 """
