@@ -28,14 +28,14 @@ PICTURES = Schema(classes=(0, 1, 2), image=ImageShape(10, 9, 3))
 SHAPES = [
     (TABLE, Shape(4, (8, 7))),
     (PICTURES, Shape(4, (6, 5))),
-    (PICTURES, Shape(1, (6,), modes=3)),
+    (PICTURES, Shape(4, (6,))),
 ]
 
 
-def codes_of(schema, n=30, seed=0, modes=0):
+def codes_of(schema, n=30, seed=0):
     classes = len(schema.classes)
     noise = jax.random.normal(jax.random.key(seed), (n, 4))
-    return nets.codes_for(noise, jnp.eye(classes)[jnp.arange(n) % classes], modes)
+    return nets.codes_for(noise, jnp.eye(classes)[jnp.arange(n) % classes])
 
 
 @pytest.mark.parametrize(("schema", "shape"), SHAPES)
@@ -50,16 +50,6 @@ def test_what_comes_out_is_of_the_schemas_width_and_within_bounds(schema, shape)
 def test_a_categorical_column_is_shares_that_add_up_to_one():
     x, _ = nets.net_for(*SHAPES[0], jax.random.key(0))(codes_of(TABLE))
     np.testing.assert_allclose(x[:, 1:4].sum(axis=1), 1, atol=1e-6)
-
-
-def test_every_code_has_one_mode_and_all_modes_come_up_equally_often():
-    noise, labels = jax.random.normal(jax.random.key(0), (3000, 6)), jnp.ones((3000, 1))
-    codes = np.asarray(nets.codes_for(noise, labels, modes=4))
-    assert codes.shape == (3000, 7)
-    assert set(np.unique(codes[:, 2:6])) == {0, 2}
-    np.testing.assert_array_equal(codes[:, 2:6].sum(axis=1), 2)
-    # 750 each, with a deviation of 24: six of them fail once in 10⁸.
-    assert np.abs((codes[:, 2:6] > 0).sum(axis=0) - 750).max() < 150
 
 
 def test_a_doubled_map_is_a_transposed_convolution():

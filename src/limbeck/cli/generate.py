@@ -52,6 +52,14 @@ def generate(
         int | None,
         typer.Option(min=1, help="Random numbers that make a record.", rich_help_panel=METHOD),
     ] = None,
+    judged: Annotated[
+        bool | None,
+        typer.Option(
+            "--judged/--not-judged",
+            help="Draw pictures again that look like another class; dp-ntk, dp-merf, dp-hp.",
+            rich_help_panel=METHOD,
+        ),
+    ] = None,
     net: Annotated[
         str | None, typer.Option(help="fc or cnn; dp-ntk only.", rich_help_panel=METHOD)
     ] = None,
@@ -164,6 +172,7 @@ def generate(
         batch=batch,
         learning_rate=learning_rate,
         code=code,
+        judged=judged,
         net=net,
         widths=None if widths is None else _whole_numbers(widths),
         frequencies=frequencies,

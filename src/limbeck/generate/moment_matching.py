@@ -29,7 +29,7 @@ from limbeck.features.fourier import Fourier, length_scale
 from limbeck.features.hermite import Hermite
 from limbeck.features.mixed import Mixed, columns_of
 from limbeck.features.places import Places, edges_of, places_of
-from limbeck.generate import nets, sampling
+from limbeck.generate import judge, nets, sampling
 from limbeck.generate.nets import COLOUR, ROWS, Shape
 from limbeck.generate.training import Descent, Target, train
 from limbeck.measure import moments
@@ -42,8 +42,6 @@ from limbeck.progress import Progress, silent
 
 # Channels of the maps of grey pictures.
 GREY = (4,)
-# Kinds of pictures of a class.
-MODES = 50
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -56,7 +54,8 @@ class MomentMatching(abc.ABC):
     steps, batch, learning_rate : of the generator's training: Adam, at a rate that falls to zero
         along a cosine, on so many records at a time, equally many of each class.
     code : the number of random numbers that a record is made of; if it is not given, 10 for rows of
-        a table, and for pictures 3 and one of `MODES`.
+        a table and 20 for pictures.
+    judged : whether pictures that look like another class are drawn again (`judge.py`).
     count_share : of the noise budget, for the number of records in each class.
     histogram_share : of the noise budget, for where the numbers of a table are.
     """
@@ -66,6 +65,7 @@ class MomentMatching(abc.ABC):
     batch: int = 1000
     learning_rate: float = 0.01
     code: int | None = None
+    judged: bool = True
     count_share: float = 0.01
     histogram_share: float = 0.05
 
@@ -73,7 +73,7 @@ class MomentMatching(abc.ABC):
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             option = "--" + field.name.replace("_", "-")
-            if value is None or isinstance(value, str):
+            if value is None or isinstance(value, str | bool):
                 continue
             if isinstance(value, int | float):
                 if not 0 < value < math.inf:
@@ -169,12 +169,13 @@ class MomentMatching(abc.ABC):
             "shares": (counts / counts.sum()).tolist(),
             "places": places.to_json(),
         }
-        return Saved(config, nets.to_arrays(net, frozen))
+        generator = Saved(config, nets.to_arrays(net, frozen))
+        return _judged(schema, generator, source) if self.judged and schema.is_image else generator
 
     def _shape(self, schema: Schema) -> Shape:
         if not schema.is_image:
             return Shape(self.code or 10, ROWS)
-        return Shape(self.code or 3, COLOUR if schema.image_shape[2] > 1 else GREY, MODES)
+        return Shape(self.code or 20, COLOUR if schema.image_shape[2] > 1 else GREY)
 
 
 def _places(
@@ -189,6 +190,15 @@ def _places(
     deviation, rows = noise * math.sqrt(len(numbers)), float(np.median([p.sum() for p in found]))
     at = [places_of(histogram, deviation, rows) for histogram in found]
     return Places(numbers, edges, at)
+
+
+def _judged(schema: Schema, generator: Saved, source: Entropy) -> Saved:
+    """The same with a judge, which learns from as many of its pictures of each class."""
+    classes = len(schema.classes)
+    equal = Saved({**generator.config, "shares": [1 / classes] * classes}, generator.arrays)
+    x, labels = sampling.draw(schema, equal, max(judge.PICTURES, classes), source)
+    its = judge.to_arrays(judge.learn(x, labels, classes))
+    return Saved(generator.config, {**generator.arrays, **its})
 
 
 def target_of(sums: moments.Floats, counts: moments.Floats, noise: float) -> Target:

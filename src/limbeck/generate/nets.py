@@ -2,8 +2,7 @@
 
 `PictureNet` doubles maps by transposed convolutions, `TableNet` is fully connected: numbers
 come out of a sigmoid, and each categorical column of a softmax of its own, so that what comes out
-is a row of shares. A code may choose one of some modes, so that records of different kinds need not
-be joined by records in between.
+is a row of shares.
 
 Both normalise over the batch while they learn. Afterwards means and variances of one large batch
 are frozen, and a record depends on its own code alone.
@@ -65,8 +64,9 @@ class Affine(eqx.Module):
 class PictureNet(eqx.Module):
     """Codes to pictures of `shape`.
 
-    Two hidden layers make a map of the first of `channels`; each doubling halves the way to the
-    sides of the picture.
+    A hidden layer makes a map of the first of `channels`; each doubling halves the way to the sides
+    of the picture. One layer, because pictures of a deeper one fold: what it gains in moments it
+    loses in classifiers that are trained on them.
     """
 
     shape: tuple[int, int, int] = eqx.field(static=True)
@@ -85,8 +85,8 @@ class PictureNet(eqx.Module):
     ) -> None:
         dense, spread = jax.random.split(key)
         self.shape, self.channels = shape, channels
-        sides = [inputs, HIDDEN, HIDDEN, math.prod(self._start) * channels[0]]
-        keys = jax.random.split(dense, 3)
+        sides = [inputs, HIDDEN, math.prod(self._start) * channels[0]]
+        keys = jax.random.split(dense, 2)
         self.layers = [Affine(i, o, k) for i, o, k in zip(sides, sides[1:], keys, strict=False)]
         draw = jax.nn.initializers.he_normal(in_axis=0, out_axis=3)
         maps = [*channels, shape[2]]
@@ -94,7 +94,7 @@ class PictureNet(eqx.Module):
         self.filters = [
             draw(k, (i, 4, 4, o)) for i, o, k in zip(maps, maps[1:], keys, strict=False)
         ]
-        normed = [HIDDEN, HIDDEN, *channels]
+        normed = [HIDDEN, *channels]
         self.scales = [jnp.ones(side) for side in normed]
         self.shifts = [jnp.zeros(side) for side in [*normed, shape[2]]]
 
@@ -113,8 +113,8 @@ class PictureNet(eqx.Module):
             i = len(norms.found)
             return jax.nn.relu(norms(x) * self.scales[i] + self.shifts[i])
 
-        x = normed(self.layers[1](normed(self.layers[0](codes))))
-        x = self.layers[2](x).reshape(len(codes), *self._start, self.channels[0])
+        x = self.layers[1](normed(self.layers[0](codes)))
+        x = x.reshape(len(codes), *self._start, self.channels[0])
         for filters in self.filters:
             x = doubled(normed(x), filters)
         x = x[:, : self.shape[0], : self.shape[1]] + self.shifts[-1]
@@ -184,39 +184,24 @@ Net = PictureNet | TableNet
 
 
 class Shape(NamedTuple):
-    """The size of a generator: its code, its layers, and the modes that a code chooses from."""
+    """The size of a generator: how many normal numbers a code is made of, and its layers."""
 
     code: int
     widths: tuple[int, ...]
-    modes: int = 0
-
-    @property
-    def noise(self) -> int:
-        """How many normal numbers a code is made of."""
-        return self.code + self.modes
 
 
 def net_for(schema: Schema, shape: Shape, key: PRNGKeyArray) -> Net:
     """An untrained generator of records that the schema describes."""
-    inputs = shape.noise + len(schema.classes)
+    inputs = shape.code + len(schema.classes)
     if schema.is_image:
         return PictureNet(schema.image_shape, inputs, shape.widths, key)
     columns = tuple((c.width, c.kind == "categorical") for c in schema.columns)
     return TableNet(columns, inputs, shape.widths, key)
 
 
-def codes_for(
-    noise: Float[Array, "n k"], labels: Float[Array, "n c"], modes: int = 0
-) -> Float[Array, "n i"]:
-    """What a generator is given: noise and the class, one-hot.
-
-    The largest of the last `modes` normal numbers is the mode, one-hot. A mode says more about a
-    record than the noise within it, so it is larger.
-    """
-    if not modes:
-        return jnp.concatenate([noise, labels], axis=1)
-    mode = jax.nn.one_hot(jnp.argmax(noise[:, -modes:], axis=1), modes)
-    return jnp.concatenate([noise[:, :-modes] / 2, 2 * mode, labels], axis=1)
+def codes_for(noise: Float[Array, "n k"], labels: Float[Array, "n c"]) -> Float[Array, "n i"]:
+    """What a generator is given: noise and the class, one-hot."""
+    return jnp.concatenate([noise, labels], axis=1)
 
 
 def to_arrays(net: Net, frozen: Statistics) -> dict[str, NDArray[np.float32]]:
@@ -230,7 +215,7 @@ def from_arrays(
 ) -> tuple[Net, Statistics]:
     """The inverse of `to_arrays`."""
     net = net_for(schema, shape, jax.random.key(0))
-    codes = jnp.zeros((2, shape.noise + len(schema.classes)))
+    codes = jnp.zeros((2, shape.code + len(schema.classes)))
     wanted = eqx.filter(net, eqx.is_array), net(codes)[1]
     paths, structure = jax.tree_util.tree_flatten_with_path(wanted)
     leaves = [jnp.asarray(arrays[jax.tree_util.keystr(path)]) for path, _ in paths]
@@ -242,5 +227,4 @@ def from_arrays(
 
 def shape_of(config: dict[str, Any]) -> Shape:
     """From JSON."""
-    widths = tuple(map(int, config["widths"]))
-    return Shape(int(config["code"]), widths, int(config.get("modes", 0)))
+    return Shape(int(config["code"]), tuple(map(int, config["widths"])))

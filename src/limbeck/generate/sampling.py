@@ -11,14 +11,16 @@ from numpy.typing import NDArray
 from limbeck.data.schema import Schema
 from limbeck.errors import UserError
 from limbeck.features.places import Places
-from limbeck.generate import nets
-from limbeck.generate.nets import Net, Statistics
+from limbeck.generate import judge, nets
+from limbeck.generate.nets import Net, Shape, Statistics
 from limbeck.privacy.noise import Entropy, standard_normal
 
 if TYPE_CHECKING:
     from limbeck.bundle import Saved
 
 AT_A_TIME = 1000
+# How often a record is drawn again that is taken for another class; then it stays.
+TRIES = 30
 
 
 def draw(
@@ -27,25 +29,41 @@ def draw(
     """Encoded records and the positions of their classes.
 
     Classes come in their shares, as near as whole numbers allow, in random order. Of a categorical
-    column's shares one value is drawn.
+    column's shares one value is drawn. If the generator has a judge, records that it takes for
+    another class are drawn again.
     """
     try:
         shape = nets.shape_of(generator.config)
         net, frozen = nets.from_arrays(generator.arrays, schema, shape)
         labels = _labels(np.asarray(generator.config["shares"]), n, entropy)
         places = Places(**generator.config["places"])
+        judged = judge.from_arrays(generator.arrays)
     except (LookupError, ValueError, TypeError):
         raise UserError("the generator was written by another version of Limbeck") from None
     one_hot = np.eye(len(schema.classes), dtype=np.float32)[labels]
+    x, tries = _made(net, frozen, shape, one_hot, entropy), 0
+    while judged and tries < TRIES and len(wrong := np.flatnonzero(judged(x) != labels)):
+        x[wrong], tries = _made(net, frozen, shape, one_hot[wrong], entropy), tries + 1
+    return places.back(_chosen(schema, x, entropy)), labels
+
+
+def _made(
+    net: Net,
+    frozen: Statistics,
+    shape: Shape,
+    one_hot: NDArray[np.float32],
+    entropy: Entropy,
+) -> NDArray[np.float32]:
+    """One record for each row, of that class."""
     found = []
-    for start in range(0, n, AT_A_TIME):
+    for start in range(0, len(one_hot), AT_A_TIME):
         piece = one_hot[start : start + AT_A_TIME]
         padded = np.zeros((AT_A_TIME, piece.shape[1]), np.float32)
         padded[: len(piece)] = piece
-        noise = standard_normal(entropy, (AT_A_TIME, shape.noise)).astype(np.float32)
-        codes = nets.codes_for(jnp.asarray(noise), jnp.asarray(padded), shape.modes)
+        noise = standard_normal(entropy, (AT_A_TIME, shape.code)).astype(np.float32)
+        codes = nets.codes_for(jnp.asarray(noise), jnp.asarray(padded))
         found.append(np.asarray(_forward(net, codes, frozen))[: len(piece)])
-    return places.back(_chosen(schema, np.concatenate(found), entropy)), labels
+    return np.concatenate(found)
 
 
 @eqx.filter_jit

@@ -119,8 +119,8 @@ def scale(norms: Float[Array, " n"]) -> Float[Array, " n"]:
 def _codes(key: PRNGKeyArray, classes: int, per_class: int, shape: Shape) -> Float[Array, "n i"]:
     """Fresh noise, and as many of each class, one class after the other."""
     labels = jnp.repeat(jnp.eye(classes), per_class, axis=0)
-    noise = jax.random.normal(key, (len(labels), shape.noise))
-    return nets.codes_for(noise, labels, shape.modes)
+    noise = jax.random.normal(key, (len(labels), shape.code))
+    return nets.codes_for(noise, labels)
 
 
 @eqx.filter_jit
