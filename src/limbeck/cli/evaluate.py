@@ -21,6 +21,7 @@ EVALUATORS = {
     "mlp": "limbeck.evaluate.classical:mlp",
     "convnet": "limbeck.evaluate.convnet:hard",
     "convnet-soft": "limbeck.evaluate.convnet:soft",
+    "cnn": "limbeck.evaluate.cnn:evaluate",
     "tabular": "limbeck.evaluate.classical:tabular",
     "credit": "limbeck.evaluate.classical:credit",
     "similarity": "limbeck.evaluate.similarity:evaluate",

@@ -20,7 +20,7 @@ from limbeck.distill.dp_kip import DPKIP
 from limbeck.distill.kip import KIP
 from limbeck.distill.readout import Readout
 from limbeck.errors import UserError
-from limbeck.evaluate import classical, convnet, krr
+from limbeck.evaluate import classical, cnn, convnet, krr
 from limbeck.evaluate.records import Score
 from limbeck.evaluate.task import Rows, Task, read
 from limbeck.generate.g_pate import GPATE
@@ -69,14 +69,14 @@ EVALUATORS: dict[str, Callable[[Task], list[Score]]] = {
     "logreg": classical.logreg,
     "mlp": classical.mlp,
     "mean-of-12": classical.tabular,
-    "cnn": convnet.hard,
+    "cnn": cnn.evaluate,
     **dict.fromkeys(
         ("logistic-regression", "adaboost", "bagging", "multi-layer-perceptron", "mean-of-4"),
         classical.credit,
     ),
 }
 # Names of evaluators and metrics, where ours differ.
-EVALUATED = {"cnn": "convnet", "multi-layer-perceptron": "mlp"}
+EVALUATED = {"multi-layer-perceptron": "mlp"}
 METRICS = {
     "roc": "roc_auc",
     "prc": "average_precision",
