@@ -182,10 +182,7 @@ FOUR: dict[str, Maker] = {
 
 def _evaluate(task: Task, makers: dict[str, Maker]) -> list[Score]:
     """Each model on the release and on real records."""
-    sets: list[tuple[TrainedOn, Rows]] = [("release", task.release_rows)]
-    if task.real_rows is not None:
-        sets.append(("real", task.real_rows))
-    return _of_sets(sets, task.test_rows, task.classes, task.seed, task.progress, makers)
+    return _of_sets(task.sets, task.test_rows, task.classes, task.seed, task.progress, makers)
 
 
 def _of_sets(

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from limbeck.errors import UserError
 from limbeck.evaluate.metrics import of_scores
-from limbeck.evaluate.records import Score, TrainedOn
-from limbeck.evaluate.task import Rows, Task
+from limbeck.evaluate.records import Score
+from limbeck.evaluate.task import Task
 from limbeck.progress import Progress, silent
 
 KERNELS, HIDDEN, DROPPED = (32, 64), 128, 0.25
@@ -81,11 +81,8 @@ def evaluate(task: Task) -> list[Score]:
     """Trained on the class of each record, by cross entropy."""
     if not task.bundle.schema.is_image:
         raise UserError("'cnn' is for pictures; a table has logreg, tabular")
-    sets: list[tuple[TrainedOn, Rows]] = [("release", task.release_rows)]
-    if task.real_rows is not None:
-        sets.append(("real", task.real_rows))
     shape, steps, found = task.bundle.schema.image_shape, FAST if task.fast else STEPS, []
-    for on, (x, y) in sets:
+    for on, (x, y) in task.sets:
         net = train(x, y, shape, task.classes, steps, task.seed, task.progress)
         scores = predict(net, task.test_rows.x, shape)
         found += of_scores("cnn", scores, task.test_rows.y, on, len(x))

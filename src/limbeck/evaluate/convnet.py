@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from limbeck.errors import UserError
 from limbeck.evaluate.metrics import of_scores
-from limbeck.evaluate.records import Score, TrainedOn
+from limbeck.evaluate.records import Score
 from limbeck.evaluate.task import Task
 from limbeck.progress import Progress, silent
 
@@ -110,14 +110,9 @@ def _evaluate(task: Task, name: str, *, soft: bool) -> list[Score]:
         raise UserError(f"'{name}' is for pictures; a table has {', '.join(('logreg', 'tabular'))}")
     training = FAST if task.fast else Training()
     shape, labels = task.bundle.schema.image_shape, np.eye(task.classes, dtype=np.float32)
-    release = task.release_rows
-    sets: list[tuple[TrainedOn, NDArray[np.float32], NDArray[np.float32]]] = [
-        ("release", release.x, task.bundle.y_soft if soft else labels[release.y])
-    ]
-    if task.real_rows is not None:
-        sets.append(("real", task.real_rows.x, labels[task.real_rows.y]))
     found = []
-    for on, x, y in sets:
+    for on, (x, classes) in task.sets:
+        y = task.bundle.y_soft if soft and on == "release" else labels[classes]
         net = train(x, y, shape, training, task.seed, soft=soft, progress=task.progress)
         scores = predict(net, task.test_rows.x, shape)
         found += of_scores(name, scores, task.test_rows.y, on, len(x))

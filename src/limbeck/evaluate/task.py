@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from limbeck.bundle import Bundle
 from limbeck.data.source import Source
+from limbeck.evaluate.records import TrainedOn
 from limbeck.progress import Progress, silent
 
 # The most real records that a model is trained on to see what is possible, and with `fast`.
@@ -57,6 +58,12 @@ class Task:
             return rows
         chosen = np.random.default_rng(self.seed).permutation(len(rows.y))[:most]
         return Rows(rows.x[chosen], rows.y[chosen])
+
+    @property
+    def sets(self) -> list[tuple[TrainedOn, Rows]]:
+        """What models are trained on: the release, and real records if there are any."""
+        release: list[tuple[TrainedOn, Rows]] = [("release", self.release_rows)]
+        return release if self.real_rows is None else [*release, ("real", self.real_rows)]
 
     @property
     def classes(self) -> int:
