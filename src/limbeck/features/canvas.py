@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 from numpy.typing import NDArray
 
-from limbeck.features.base import FeatureMap
+from limbeck.features.base import FeatureMap, side_by_side
 
 
 class Canvas(NamedTuple):
@@ -45,7 +45,8 @@ def draw(canvas: Canvas, z: Float[Array, "m p"]) -> Float[Array, "m d"]:
 
 def features(phi: FeatureMap, canvas: Canvas, z: NDArray[np.floating]) -> NDArray[np.float32]:
     """φ of every point."""
-    return np.concatenate([_features(phi, *piece) for piece in _pieces(phi, canvas, z)])
+    pieces = _pieces(phi, canvas, z)
+    return np.concatenate(side_by_side(lambda piece: _features(phi, *piece), pieces))
 
 
 def linearised(
@@ -55,12 +56,13 @@ def linearised(
 
     The latter makes of a gradient with respect to the features one in coordinates.
     """
-    found = [_linearised(phi, *piece) for piece in _pieces(phi, canvas, z)]
+    found = side_by_side(lambda piece: _linearised(phi, *piece), _pieces(phi, canvas, z))
 
     def pull_back(direction: NDArray[np.floating]) -> NDArray[np.float32]:
-        slices = _slices(phi, np.asarray(direction, np.float32))
-        parts = [_pull(back, part) for (_, back), (part,) in zip(found, slices, strict=True)]
-        return np.concatenate(parts)
+        slices = [part for (part,) in _slices(phi, np.asarray(direction, np.float32))]
+        backs = [back for _, back in found]
+        pulled = side_by_side(lambda both: _pull(*both), zip(backs, slices, strict=True))
+        return np.concatenate(pulled)
 
     return np.concatenate([value for value, _ in found]), pull_back
 

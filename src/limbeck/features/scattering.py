@@ -88,12 +88,12 @@ class Scattering(FeatureMap):
 
     @property
     def batch(self) -> int:
-        """About 16 channels of pictures at a time: what the caches hold, on the way back too.
+        """What the caches hold, on the way back too.
 
         A multiple of eight records: then every record takes the same way through the vector units,
         and is rounded alike.
         """
-        return 8 * max(1, 2 // self.shape[2])
+        return 8
 
     def __call__(self, x: Float[Array, "n d"]) -> Float[Array, "n f"]:
         """Coefficients, normalised within the record."""
@@ -124,11 +124,14 @@ class Scattering(FeatureMap):
 
     def _scattered(self, x: Float[Array, "n d"], modulus: Modulus) -> Float[Array, "k h w n"]:
         height, width, colours = self.shape
-        pictures = x.reshape(len(x), height, width, colours).transpose(1, 2, 3, 0)
         filters = _filters(height, width, self.scales, self.orientations, str(x.dtype))
-        found = _scatter(filters, pictures.reshape(height, width, -1), self.orientations, modulus)
-        found = found.reshape(*found.shape[:3], colours, len(x)).transpose(3, 2, 0, 1, 4)
-        return found.reshape(self.channels, *found.shape[2:])
+
+        def of_colour(plane: Float[Array, "h w n"]) -> Float[Array, "k h w n"]:
+            found = _scatter(filters, plane, self.orientations, modulus)
+            return found.transpose(2, 0, 1, 3)
+
+        planes = x.reshape(len(x), height, width, colours).transpose(3, 1, 2, 0)
+        return jnp.concatenate([of_colour(plane) for plane in planes])  # apart, for the caches
 
     def _normalised(self, found: Float[Array, "k h w n"]) -> Float[Array, "f n"]:
         if self.group:
