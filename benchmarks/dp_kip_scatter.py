@@ -141,6 +141,9 @@ def main():
             for share in shares:
                 rows.append(compare(points, way, share))
                 print(rows[-1], flush=True)
+    before = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
+    kept = [row for row in before if row["points"] not in options.points]
+    rows = sorted([*kept, *rows], key=lambda row: row["points"])
     RESULTS.write_text(json.dumps(rows, indent=1) + "\n")
 
 

@@ -161,6 +161,9 @@ def side_by_side(function: Callable[[Item], Result], items: Iterable[Item]) -> l
         with jax.enable_x64(wide):
             return jax.block_until_ready(function(item))
 
+    items = list(items)
+    if len(items) == 1:
+        return [function(items[0])]
     pool = ThreadPoolExecutor(os.cpu_count())
     try:
         return list(pool.map(one, items))

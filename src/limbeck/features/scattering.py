@@ -108,7 +108,7 @@ class Scattering(FeatureMap):
 
         All but the modulus is linear, so the directions take the way of the picture beside it.
         """
-        beside = 2 * self.batch - 1
+        beside = 4 * self.batch - 1
 
         def of_piece(piece: Float[Array, "b d"]) -> Float[Array, "b f"]:
             modulus = functools.partial(_along_the_first, count=1 + beside)
