@@ -33,9 +33,9 @@ def two_clouds(n=400, seed=0):
 
 
 def test_classes_go_where_their_records_are():
-    """Also where one record in four is noise in the counts: the votes of 200 teachers suffice."""
-    settings = GPATE(teachers=200, steps=20, batch=20, records=400)
-    bundle = settings.fit(two_clouds(), BUDGET, seed=0)
+    """The votes of 600 teachers, who know two or three records each, suffice."""
+    settings = GPATE(teachers=600, steps=20, batch=20, records=400)
+    bundle = settings.fit(two_clouds(1500), BUDGET, seed=0)
     of_class = [bundle.points[bundle.y == name].mean(axis=0) for name in ("a", "b")]
     assert np.all(np.abs(of_class[0] - 0.2) < 0.15)
     assert np.all(np.abs(of_class[1] - 0.8) < 0.15)

@@ -1,5 +1,7 @@
 """DP-GAN's gradients: each record by itself, no longer than the bound, wherever it stands."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -51,5 +53,10 @@ def test_a_record_is_rounded_alike_wherever_it_stands(net):
     one = jnp.repeat(x[:1], 64, axis=0), jnp.repeat(y[:1], 64, axis=0)
     found = clipped_gradients(net, Clip(bound=1.0), weights, *one, jnp.ones(64, bool))
     np.testing.assert_array_equal(found, np.repeat(found[:1], 64, axis=0))
-    seen = teachers._in_pieces(net, np.repeat(np.asarray(x[:1]), teachers.AT_A_TIME, axis=0))
+    many = np.repeat(np.asarray(x[:1]), teachers.AT_A_TIME, axis=0)
+    seen = teachers._in_pieces(functools.partial(teachers._seen, net), many)
     np.testing.assert_array_equal(seen, np.repeat(seen[:1], len(seen), axis=0))
+    labels = np.repeat(np.asarray(y[:1]), len(many), axis=0)
+    first = functools.partial(teachers._first_logits, net, teachers.Schooling(teachers=1))
+    logits = teachers._in_pieces(first, seen, labels)
+    np.testing.assert_array_equal(logits, np.repeat(logits[:1], len(logits), axis=0))

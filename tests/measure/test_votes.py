@@ -101,10 +101,13 @@ def test_teachers_draw_from_their_own_records_only():
     uniform = np.random.default_rng(0).random((6, 2, 30)).astype(np.float32)
     uniform[:, :, 0], uniform[:, :, 1] = 0, np.nextafter(np.float32(1), np.float32(0))
     labels = np.arange(30) % 2
-    real, has = found._drawn(uniform, slice(0, 6), labels)
+    real, logits, has = found._drawn(uniform, slice(0, 6), labels)
     own = 2 * (np.arange(6) + 1)[:, None, None, None] / 10 - 1
     expected = np.where(has[:, None, :, None] > 0, own, 0)
     np.testing.assert_allclose(real, np.broadcast_to(expected, real.shape), atol=1e-6)
+    net, one_hot = discriminators.for_schema(TABLE), jnp.eye(2)[labels]
+    plain = [[net.logits(HOW.first(net), seen, one_hot) for seen in own] for own in real]
+    np.testing.assert_allclose(logits, np.array(plain) * has[:, None], atol=1e-5)
     assert has.any()
 
 

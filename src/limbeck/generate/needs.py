@@ -11,7 +11,7 @@ from limbeck.measure.discriminators import Discriminator
 from limbeck.measure.teachers import CHUNK_BYTES, Schooling
 
 # Multiplications a second and core that small networks side by side were seen to reach.
-SPEED = 4e9
+SPEED = 1.5e10
 # A weight and the two moments of Adam, in float32.
 BYTES_A_WEIGHT = 12
 

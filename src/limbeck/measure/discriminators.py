@@ -31,7 +31,8 @@ class Discriminator(Protocol):
     """What is trained: `logits(init(key), seen(x), y)`."""
 
     def seen(self, x: Float[Array, "m d"]) -> Float[Array, "m s"]:
-        """What it sees of records, each by itself; without weights, so it can be kept."""
+        """What it sees of records: the same affine function of each, without weights, so that what
+        is seen of the records and of directions can be kept."""
         ...
 
     def init(self, key: PRNGKeyArray) -> Weights:

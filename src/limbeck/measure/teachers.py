@@ -4,13 +4,17 @@ Everything about a teacher is a function of its own records, of the public batch
 randomness: no sum, mean or normalisation goes across teachers. A record that comes or goes can
 therefore change what one teacher says, and nothing that another says.
 
-All teachers are updated in one compiled step over stacked weights, a chunk of them at a time, each
-device its own. They hold private records: `measure.votes` makes them and keeps them to itself.
+All teachers are updated by one compiled step over stacked weights, a chunk of them at a time, each
+device or core its own. What they all start from is asked once, not by each of them. They hold
+private records: `measure.votes` makes them and keeps them to itself.
 """
 
 import dataclasses
 import functools
 import hashlib
+import math
+import os
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -22,6 +26,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt8
 from numpy.typing import NDArray
 
 from limbeck.data.schema import Described
+from limbeck.features.base import side_by_side
 from limbeck.measure.discriminators import Discriminator, Weights
 from limbeck.measure.records import revealed
 from limbeck.privacy import sampling
@@ -29,7 +34,9 @@ from limbeck.privacy.ledger import Unique
 from limbeck.progress import Progress, silent
 
 # What the activations of the teachers that are updated at a time may take.
-CHUNK_BYTES = 2**27
+CHUNK_BYTES = 2**25
+# Of a processor the activations of those that are multiplied at once should stay in the cache.
+CACHED_BYTES = 2**20
 AT_A_TIME = 512
 
 
@@ -82,6 +89,29 @@ class Schooling:
     def first(self, discriminator: Discriminator) -> Weights:
         """Where all teachers start."""
         return discriminator.init(jax.random.key(0))
+
+
+class Asked(NamedTuple):
+    """What is the same for all teachers in a step; all of it is public.
+
+    All start from the same weights. Whose own opinion of records is noise, so it is taken off.
+    """
+
+    first: Weights
+    seen: Float[Array, "m s"]  # the made-up records
+    logits: Float[Array, " m"]  # of the first weights, and how they change with the records
+    slopes: Float[Array, "m k"]
+    basis: Float[Array, "s k"]  # the directions, as they are seen
+    one_hot: Float[Array, "m c"]
+    weights: Float[Array, "m g"]
+
+
+class Own(NamedTuple):
+    """Records of a teacher that it is shown in a step; or those of several teachers, stacked."""
+
+    seen: Float[NDArray[np.float32], "*n u m s"]
+    logits: Float[NDArray[np.float32], "*n u m"]  # of the first weights
+    has: Float[NDArray[np.float32], "*n m"]  # whether it has any record of that class
 
 
 class Teacher(NamedTuple):
@@ -147,11 +177,17 @@ class Teachers(Unique):
         n, classes = self._schooling.teachers, len(private.schema.classes)
         seen, labels = [], []
         for x, y in revealed(private, "read", progress):
-            seen.append(_in_pieces(self._discriminator, x))
+            seen.append(_in_pieces(functools.partial(_seen, self._discriminator), x))
             labels.append(y)
         self.labels = np.concatenate(labels)
         place = teachers_of(len(self.labels), n, secret) * classes + self.labels
-        self._seen = np.concatenate(seen)[np.argsort(place, kind="stable")]
+        order = np.argsort(place, kind="stable")
+        self._seen = np.concatenate(seen)[order]
+        self._logits = _in_pieces(
+            functools.partial(_first_logits, self._discriminator, self._schooling),
+            self._seen,
+            np.eye(classes, dtype=np.float32)[self.labels[order]],
+        )
         count = np.bincount(place, minlength=n * classes)
         self._first = (np.cumsum(count) - count).reshape(n, classes)
         self._count = count.reshape(n, classes)
@@ -163,17 +199,17 @@ class Teachers(Unique):
         if not self._chunks:
             self._chunks = self._untrained(len(batch.fakes))
         uniform = _uniform(key, self._schooling.teachers, self._schooling.updates, len(batch.fakes))
-        labels = np.asarray(batch.one_hot).argmax(axis=1)
-        votes, done = [], 0
-        for at, chunk in enumerate(self._chunks):
-            these = slice(done, done + len(chunk.number))
-            real, has = self._drawn(np.asarray(uniform[these]), these, labels)
-            self._chunks[at], cast = _step(
-                self._discriminator, self._schooling, self._mesh, chunk, real, has, batch, key
-            )
-            votes.append(cast)
-            done += len(chunk.number)
-        return np.concatenate([np.asarray(cast) for cast in votes])
+        asked = _asked(self._discriminator, self._schooling, batch)
+        labels, shares = np.asarray(batch.one_hot).argmax(axis=1), np.asarray(uniform)
+
+        def taught(chunk: Teacher) -> tuple[Teacher, UInt8[Array, "t q"]]:
+            these = slice(int(chunk.number[0]), int(chunk.number[-1]) + 1)
+            own = self._drawn(shares[these], these, labels)
+            return _step(self._discriminator, self._schooling, self._mesh, chunk, own, asked, key)
+
+        found = side_by_side(taught, self._chunks)
+        self._chunks = [chunk for chunk, _ in found]
+        return np.concatenate([np.asarray(cast) for _, cast in found])
 
     def _untrained(self, records: int) -> list[Teacher]:
         n, devices = self._schooling.teachers, self._mesh.size
@@ -187,8 +223,8 @@ class Teachers(Unique):
 
     def _drawn(
         self, uniform: NDArray[np.float32], these: slice, labels: NDArray[np.integer]
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """For each made-up record one of the teacher's own of that class, and whether it has any.
+    ) -> Own:
+        """For each made-up record one of the teacher's own of that class.
 
         `uniform` [t, u, m] says which; a teacher without one is given zeros, which count nothing.
         """
@@ -196,15 +232,18 @@ class Teachers(Unique):
         among = np.minimum((uniform.astype(np.float64) * count).astype(np.int64), count - 1)
         has = count > 0
         at = np.where(has, self._first[these][:, None, labels] + among, 0)
-        real = np.where(has[..., None], self._seen[at], np.float32(0))
-        return real, has[:, 0].astype(np.float32)
+        seen, logits = self._seen[at], self._logits[at]
+        if not has.all():
+            seen, logits = seen * has[..., None], logits * has
+        return Own(seen, logits, has[:, 0].astype(np.float32))
 
 
-def _in_pieces(discriminator: Discriminator, x: NDArray[np.float32]) -> NDArray[np.float32]:
-    """What a discriminator sees, computed for so many records at a time, whatever comes."""
+def _in_pieces(function: Callable[..., Array], *arrays: NDArray[np.float32]) -> NDArray[np.float32]:
+    """A function of each record, computed for so many of them at a time, whatever comes."""
     found = []
-    for positions, mask in sampling.pieces(np.arange(len(x)), AT_A_TIME):
-        found.append(np.asarray(_seen(discriminator, jnp.asarray(x[positions])))[mask])
+    for positions, mask in sampling.pieces(np.arange(len(arrays[0])), AT_A_TIME):
+        piece = [jnp.asarray(array[positions]) for array in arrays]
+        found.append(np.asarray(function(*piece))[mask])
     return np.concatenate(found)
 
 
@@ -213,10 +252,51 @@ def _seen(discriminator: Discriminator, x: Float[Array, "m d"]) -> Float[Array, 
     return discriminator.seen(x)
 
 
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _first_logits(
+    discriminator: Discriminator,
+    schooling: Schooling,
+    seen: Float[Array, "m s"],
+    one_hot: Float[Array, "m c"],
+) -> Float[Array, " m"]:
+    return discriminator.logits(schooling.first(discriminator), seen, one_hot)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _asked(discriminator: Discriminator, schooling: Schooling, batch: Batch) -> Asked:
+    """What need not be computed by every teacher."""
+    first = schooling.first(discriminator)
+
+    def logits(seen: Float[Array, "m s"]) -> Float[Array, " m"]:
+        return discriminator.logits(first, seen, batch.one_hot)
+
+    _, along = jax.linearize(discriminator.seen, batch.fakes[:1])
+    basis = jax.vmap(lambda direction: along(direction[None])[0])(batch.basis.T).T
+    seen = discriminator.seen(batch.fakes)
+    found, back = jax.vjp(logits, seen)
+    slopes = back(jnp.ones_like(found))[0] @ basis
+    return Asked(first, seen, found, slopes, basis, batch.one_hot, batch.weights)
+
+
 def chunk_of(discriminator: Discriminator, schooling: Schooling, records: int) -> int:
-    """How many teachers are updated at a time: as many as memory is set aside for."""
-    each = 4 * (2 * records * discriminator.numbers_a_record)
-    return int(np.clip(CHUNK_BYTES // each, 1, schooling.teachers))
+    """How many teachers are updated at a time: as many as memory is set aside for.
+
+    Each core has its own, and all have as many.
+    """
+    cores = _cores()
+    most = max(1, CHUNK_BYTES // (cores * _bytes_each(discriminator, records)))
+    turns = math.ceil(schooling.teachers / (cores * most))
+    return math.ceil(schooling.teachers / (cores * turns))
+
+
+def _cores() -> int:
+    """That work for themselves; an accelerator does for its own."""
+    return (os.cpu_count() or 1) if jax.default_backend() == "cpu" else 1
+
+
+def _bytes_each(discriminator: Discriminator, records: int) -> int:
+    """Of activations, of a made-up batch and a real one."""
+    return 4 * (2 * records * discriminator.numbers_a_record)
 
 
 def _mesh(teachers: int) -> Mesh:
@@ -252,42 +332,47 @@ def _step(
     schooling: Schooling,
     mesh: Mesh,
     teachers: Teacher,
-    real: Float[Array, "t u m s"],
-    has: Float[Array, "t m"],
-    batch: Batch,
+    own: Own,
+    asked: Asked,
     key: PRNGKeyArray,
 ) -> tuple[Teacher, UInt8[Array, "t q"]]:
-    """Some teachers side by side; each device has its own, and their records only."""
+    """Some teachers side by side; each device has its own, and their records only.
+
+    On a processor few at a time are multiplied at once, as many as its cache holds.
+    """
+    cached = max(1, CACHED_BYTES // _bytes_each(discriminator, len(asked.seen)))
 
     def taught(
-        teacher: Teacher,
-        real: Float[Array, "u m s"],
-        has: Float[Array, " m"],
-        batch: Batch,
-        key: PRNGKeyArray,
-    ) -> tuple[Teacher, UInt8[Array, " q"]]:
-        coin = jax.random.fold_in(jax.random.fold_in(key, teacher.number), 1)
-        return _taught(discriminator, schooling, teacher, real, has, batch, coin)
+        teachers: Teacher, own: Own, asked: Asked, key: PRNGKeyArray
+    ) -> tuple[Teacher, UInt8[Array, "t q"]]:
+        def one(both: tuple[Teacher, Own]) -> tuple[Teacher, UInt8[Array, " q"]]:
+            teacher, shown = both
+            coin = jax.random.fold_in(jax.random.fold_in(key, teacher.number), 1)
+            return _taught(discriminator, schooling, teacher, shown, asked, coin)
+
+        found: tuple[Teacher, UInt8[Array, "t q"]]
+        at_once = cached if jax.default_backend() == "cpu" else len(own.has)
+        found = jax.lax.map(one, (teachers, own), batch_size=min(at_once, len(own.has)))
+        return found
 
     split, whole = PartitionSpec("teachers"), PartitionSpec()
     shared_out = jax.shard_map(
-        jax.vmap(taught, in_axes=(0, 0, 0, None, None)),
+        taught,
         mesh=mesh,
-        in_specs=(split, split, split, whole, whole),
+        in_specs=(split, split, whole, whole),
         out_specs=(split, split),
         # Else gradients with respect to what devices share are summed over devices, hence teachers.
         check_vma=False,
     )
-    return shared_out(teachers, real, has, batch, key)
+    return shared_out(teachers, own, asked, key)
 
 
 def _taught(
     discriminator: Discriminator,
     schooling: Schooling,
     teacher: Teacher,
-    real: Float[Array, "u m s"],
-    has: Float[Array, " m"],
-    batch: Batch,
+    own: Own,
+    asked: Asked,
     coin: PRNGKeyArray,
 ) -> tuple[Teacher, UInt8[Array, " q"]]:
     """One teacher: lines 5 to 9 of Algorithm 2.
@@ -295,38 +380,36 @@ def _taught(
     For each made-up record it sees one of its own of that class. Of a class that it has no record
     of it learns nothing, and has no opinion; a teacher without records has none of anything.
     """
-    one_hot, fakes = batch.one_hot, discriminator.seen(batch.fakes)
-    first = schooling.first(discriminator)  # whose own opinion, which is noise, is taken off
+    optimiser = schooling.optimiser()
 
     def logits(weights: Weights, seen: Float[Array, "m s"]) -> Float[Array, " m"]:
-        return discriminator.logits(weights, seen, one_hot) - discriminator.logits(
-            first, seen, one_hot
-        )
+        return discriminator.logits(weights, seen, asked.one_hot)
 
-    def update(carry: Any, real: Float[Array, "m s"]) -> tuple[Any, None]:
-        weights, state = carry
+    def update(carry: Any, shown: Any) -> tuple[Any, None]:
+        (weights, state), (real, first) = carry, shown
 
         def loss(weights: Weights) -> Float[Array, ""]:
-            of_real = jax.nn.softplus(-logits(weights, real))
-            of_fake = jax.nn.softplus(logits(weights, fakes))
-            return jnp.mean(has * (of_real + of_fake))
+            of_real = jax.nn.softplus(first - logits(weights, real))
+            of_fake = jax.nn.softplus(logits(weights, asked.seen) - asked.logits)
+            return jnp.mean(own.has * (of_real + of_fake))
 
-        updates, state = schooling.optimiser().update(jax.grad(loss)(weights), state)
+        updates, state = optimiser.update(jax.grad(loss)(weights), state)
         return (optax.apply_updates(weights, updates), state), None
 
     weights, state = teacher.weights, teacher.state
     if not schooling.memory:
-        weights = first
+        weights = asked.first
     elif schooling.memory < 1:
-        weights = jax.tree.map(lambda w, w0: w0 + schooling.memory * (w - w0), weights, first)
+        weights = jax.tree.map(lambda w, w0: w0 + schooling.memory * (w - w0), weights, asked.first)
     if schooling.memory < 1:
-        state = schooling.optimiser().init(weights)
-    (weights, state), _ = jax.lax.scan(update, (weights, state), real)
+        state = optimiser.init(weights)
+    (weights, state), _ = jax.lax.scan(update, (weights, state), (own.seen, own.logits))
 
-    def looks_real(x: Float[Array, "m d"]) -> Float[Array, ""]:
-        return jnp.sum(has * jax.nn.log_sigmoid(logits(weights, discriminator.seen(x))))
-
-    projected = batch.weights.T @ jax.grad(looks_real)(batch.fakes) @ batch.basis
+    # Eq. 1: up the gradient of Σ log σ(f(x) − f₀(x)), of records that it has an opinion of.
+    found, back = jax.vjp(functools.partial(logits, weights), asked.seen)
+    slope = own.has * jax.nn.sigmoid(asked.logits - found)
+    projected = (asked.weights.T @ back(slope)[0]) @ asked.basis
+    projected = projected - (asked.weights.T * slope) @ asked.slopes
     if schooling.memory:
         teacher = teacher._replace(weights=weights, state=state)
     return teacher, bins_of(projected, schooling, coin)
