@@ -63,6 +63,32 @@ def test_a_doubled_map_is_a_transposed_convolution():
     np.testing.assert_allclose(nets.doubled(x, filters), plain[:, 1:-1, 1:-1], atol=1e-5)
 
 
+def test_a_residual_block_is_a_convolution_a_doubling_and_the_map_around_them():
+    """By sums over pixels; the last normalisation is by what was frozen, here nothing."""
+    x = jax.random.normal(jax.random.key(0), (2, 3, 4, 5))
+    block = nets.Beside(5, 6, jax.random.key(1))
+    nothing = [(jnp.zeros(5), jnp.ones(5) - 1e-5)]
+    around, inner = block(x, 2 * x, nets.Norms(nothing))
+    edged = np.pad(2 * x, ((0, 0), (1, 1), (1, 1), (0, 0)))
+    plain = np.zeros(x.shape)
+    for i in range(3):
+        for j in range(3):
+            plain += edged[:, i : i + 3, j : j + 4] @ np.asarray(block.filters[i, j])
+    np.testing.assert_allclose(inner, np.maximum(plain, 0), atol=1e-4)
+    assert around.shape == (2, 6, 8, 6)
+    for i in range(6):
+        np.testing.assert_allclose(around[:, i, ::2], x[:, i // 2] @ block.mixed, atol=1e-5)
+        np.testing.assert_allclose(around[:, i, 1::2], x[:, i // 2] @ block.mixed, atol=1e-5)
+
+
+def test_pictures_in_colour_have_residual_blocks_and_grey_ones_do_not():
+    grey = Schema(classes=(0, 1, 2), image=ImageShape(10, 9))
+    found = [
+        nets.net_for(schema, Shape(4, (6, 5)), jax.random.key(0)) for schema in (PICTURES, grey)
+    ]
+    assert [len(net.blocks) for net in found] == [2, 0]
+
+
 @pytest.mark.parametrize(("schema", "shape"), SHAPES)
 def test_frozen_a_record_depends_on_its_own_code_alone(schema, shape):
     net = nets.net_for(schema, shape, jax.random.key(0))

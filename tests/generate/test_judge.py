@@ -8,6 +8,7 @@ from limbeck.bundle import Saved
 from limbeck.data.schema import ImageShape, Schema
 from limbeck.generate import judge, nets, sampling
 from limbeck.generate.judge import Judge
+from limbeck.generate.moment_matching import _judged
 from limbeck.generate.nets import Shape
 from limbeck.privacy.noise import entropy
 
@@ -71,3 +72,10 @@ def test_it_is_kept_as_arrays(by_brightness):
     np.testing.assert_array_equal(again.weight, by_brightness.weight)
     np.testing.assert_array_equal(again.bias, by_brightness.bias)
     assert judge.from_arrays({}) is None
+
+
+def test_a_generator_that_went_out_of_bounds_has_none():
+    """What it makes is no picture, and the bundle refuses it with a message that helps."""
+    fine = generator()
+    lost = Saved(fine.config, {name: array * np.nan for name, array in fine.arrays.items()})
+    assert judge.from_arrays(_judged(PICTURES, lost, entropy(0)).arrays) is None

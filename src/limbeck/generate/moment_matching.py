@@ -197,7 +197,7 @@ def _judged(schema: Schema, generator: Saved, source: Entropy) -> Saved:
     classes = len(schema.classes)
     equal = Saved({**generator.config, "shares": [1 / classes] * classes}, generator.arrays)
     x, labels = sampling.draw(schema, equal, max(judge.PICTURES, classes), source)
-    if classes == 1 or not np.isfinite(x).all():  # nothing to tell apart; or refused by the bundle
+    if not np.isfinite(x).all():  # which the bundle refuses
         return generator
     its = judge.to_arrays(judge.learn(x, labels, classes))
     return Saved(generator.config, {**generator.arrays, **its})

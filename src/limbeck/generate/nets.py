@@ -1,8 +1,8 @@
 """Networks from a random code and a class to a record, with all numbers of a record in [0, 1].
 
-`PictureNet` doubles maps by transposed convolutions, `TableNet` is fully connected: numbers
-come out of a sigmoid, and each categorical column of a softmax of its own, so that what comes out
-is a row of shares.
+`PictureNet` doubles maps by transposed convolutions, and for colour by residual blocks. `TableNet`
+is fully connected: numbers come out of a sigmoid, and each categorical column of a softmax of its
+own, so that what comes out is a row of shares.
 
 Both normalise over the batch while they learn. Afterwards means and variances of one large batch
 are frozen, and a record depends on its own code alone.
@@ -26,7 +26,7 @@ Statistics = list[tuple[Float[Array, " c"], Float[Array, " c"]]]
 
 HIDDEN = 200
 # Channels of the maps of colour pictures; widths of the layers for tables.
-COLOUR, ROWS = (64, 32), (200, 200)
+COLOUR, ROWS = (32, 16), (200, 200)
 
 
 class Norms:
@@ -61,18 +61,45 @@ class Affine(eqx.Module):
         return x @ self.weight + self.bias
 
 
+class Beside(eqx.Module):
+    """What makes a residual block of a doubling: a convolution before it, and a way around both."""
+
+    filters: Float[Array, "3 3 i i"]
+    mixed: Float[Array, "i o"]
+
+    def __init__(self, i: int, o: int, key: PRNGKeyArray) -> None:
+        one, two = jax.random.split(key)
+        self.filters = jax.nn.initializers.he_normal()(one, (3, 3, i, i))
+        self.mixed = jax.nn.initializers.lecun_normal()(two, (i, o))
+
+    def __call__(
+        self, x: Float[Array, "n h w i"], normed: Float[Array, "n h w i"], norms: Norms
+    ) -> tuple[Float[Array, "n p q o"], Float[Array, "n h w i"]]:
+        """What goes around, twice as large, and what is still to be doubled."""
+        around = jnp.repeat(jnp.repeat(x @ self.mixed, 2, axis=1), 2, axis=2)
+        layout = ("NHWC", "HWIO", "NHWC")
+        inner = jax.lax.conv_general_dilated(
+            normed, self.filters, (1, 1), "SAME", dimension_numbers=layout
+        )
+        return around, jax.nn.relu(norms(inner))
+
+
 class PictureNet(eqx.Module):
     """Codes to pictures of `shape`.
 
     A hidden layer makes a map of the first of `channels`; each doubling halves the way to the sides
     of the picture. One layer, because pictures of a deeper one fold: what it gains in moments it
     loses in classifiers that are trained on them.
+
+    In colour doublings are residual blocks: a convolution of 3 × 3 before the doubling,
+    and beside the two of them the map itself, every pixel four times, its channels mixed.
     """
 
     shape: tuple[int, int, int] = eqx.field(static=True)
     channels: tuple[int, ...] = eqx.field(static=True)
     layers: list[Affine]
     filters: list[Float[Array, "i 4 4 o"]]
+    blocks: list[Beside]
     scales: list[Float[Array, " c"]]
     shifts: list[Float[Array, " c"]]
 
@@ -94,6 +121,8 @@ class PictureNet(eqx.Module):
         self.filters = [
             draw(k, (i, 4, 4, o)) for i, o, k in zip(maps, maps[1:], keys, strict=False)
         ]
+        beside = zip(maps, maps[1:], keys, strict=False) if shape[2] > 1 else ()
+        self.blocks = [Beside(i, o, jax.random.fold_in(k, 1)) for i, o, k in beside]
         normed = [HIDDEN, *channels]
         self.scales = [jnp.ones(side) for side in normed]
         self.shifts = [jnp.zeros(side) for side in [*normed, shape[2]]]
@@ -109,14 +138,21 @@ class PictureNet(eqx.Module):
         """Records, and the statistics of the batch."""
         norms = Norms(frozen)
 
+        scaled = iter(zip(self.scales, self.shifts, strict=False))
+
         def normed(x: Float[Array, "*n c"]) -> Float[Array, "*n c"]:
-            i = len(norms.found)
-            return jax.nn.relu(norms(x) * self.scales[i] + self.shifts[i])
+            scale, shift = next(scaled)
+            return jax.nn.relu(norms(x) * scale + shift)
 
         x = self.layers[1](normed(self.layers[0](codes)))
         x = x.reshape(len(codes), *self._start, self.channels[0])
-        for filters in self.filters:
-            x = doubled(normed(x), filters)
+        for i, filters in enumerate(self.filters):
+            inner = normed(x)
+            if self.blocks:
+                around, inner = self.blocks[i](x, inner, norms)
+                x = around + doubled(inner, filters)
+            else:
+                x = doubled(inner, filters)
         x = x[:, : self.shape[0], : self.shape[1]] + self.shifts[-1]
         return jax.nn.sigmoid(x).reshape(len(codes), -1), norms.found
 
