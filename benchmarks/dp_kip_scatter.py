@@ -31,6 +31,7 @@ from limbeck.features.scattering import Scattering
 from limbeck.measure.records import (
     FeatureRecords,
     PixelRecords,
+    PulledRecords,
     ReadoutRecords,
     Regression,
     centred_one_hot,
@@ -63,7 +64,9 @@ def problem(points, share):
 
 def ours(way, regression, features, labels):
     """A step: support coordinates in, the sum of normalised gradients out, in coordinates."""
-    records = KINDS[way].__new__(KINDS[way])  # without reading a private set
+    pulled = way == "pixels" and regression.inputs.basis.shape[1] > RECORDS
+    kind = PulledRecords if pulled else KINDS[way]
+    records = kind.__new__(kind)  # without reading a private set
     records.problem, records.labels, records.features = regression, labels, features
     everyone = np.arange(RECORDS)
 
@@ -142,8 +145,10 @@ def main():
                 rows.append(compare(points, way, share))
                 print(rows[-1], flush=True)
     before = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
-    kept = [row for row in before if row["points"] not in options.points]
-    rows = sorted([*kept, *rows], key=lambda row: row["points"])
+    done = {(row["points"], row["way"]) for row in rows}
+    kept = [row for row in before if (row["points"], row["way"]) not in done]
+    ways = list(KINDS)
+    rows = sorted([*kept, *rows], key=lambda row: (row["points"], ways.index(row["way"])))
     RESULTS.write_text(json.dumps(rows, indent=1) + "\n")
 
 

@@ -11,6 +11,9 @@ import pytest
 
 from limbeck.errors import UserError
 from limbeck.features.base import FeatureMap, features_of
+from limbeck.features.canvas import Canvas, pulled
+from limbeck.features.empirical_ntk import EmpiricalNTK
+from limbeck.features.perceptual import Perceptual
 from limbeck.features.scattering import Scattering
 
 GOLDEN = np.load(Path(__file__).parents[1] / "golden" / "scattering.npz")
@@ -113,6 +116,30 @@ def test_a_records_features_do_not_depend_on_where_it_stands(shape):
         np.testing.assert_array_equal(features_of(scattering, x[start:]), whole[start:])
 
 
+@pytest.mark.parametrize(
+    "phi",
+    [
+        Scattering(shape=(28, 28, 1)),
+        Scattering(shape=(9, 13, 2)),
+        EmpiricalNTK(shape=(12, 12, 1), net="fully-connected", sketch=64),
+        Perceptual(shape=(12, 12, 1)),
+    ],
+    ids=lambda phi: f"{type(phi).__name__} {phi.shape}",
+)
+def test_what_is_pulled_back_of_a_record_does_not_depend_on_where_it_stands(phi):
+    """To the last bit, for whole batches."""
+    z = pictures(phi.shape, count=2)
+    canvas = Canvas.plain(
+        np.linalg.qr(np.random.default_rng(0).normal(size=(z.shape[1],) * 2))[0], 2
+    )
+    ways = np.random.default_rng(1).normal(size=(3 * 32, phi.size)).astype(np.float32)
+    whole = pulled(phi, canvas, z, jnp.asarray(ways))
+    for start in (1, 13):
+        shifted = pulled(phi, canvas, z, jnp.asarray(np.roll(ways, -start, axis=0)))
+        for one, other in zip(whole, shifted, strict=True):
+            np.testing.assert_array_equal(np.roll(other, start, axis=0), one)
+
+
 @pytest.mark.parametrize("shape", [(9, 9, 1), (8, 10, 3)])
 def test_the_derivative_is_that_of_finite_differences(shape):
     scattering = Scattering(shape=shape)
@@ -143,6 +170,11 @@ def test_derivatives_along_directions_are_those_of_the_way_back(scattering):
     transposed = jax.jit(functools.partial(FeatureMap.along, scattering))
     np.testing.assert_allclose(found, transposed(x, directions), atol=1e-5)
     assert np.abs(found).max() > 0.1
+    ways = np.random.default_rng(2).normal(size=(11, scattering.size)).astype(np.float32)
+    back = np.asarray(jax.jit(scattering.back)(x, ways))
+    plain = jax.jit(lambda x, way: jax.vjp(scattering, x)[1](way)[0])(x[None], ways[7:8])
+    np.testing.assert_allclose(back[7], plain[0], atol=1e-4)
+    np.testing.assert_allclose(back @ directions.T, ways @ found.T, atol=1e-2)
 
 
 def test_derivatives_along_directions_are_zero_where_the_modulus_is():

@@ -9,11 +9,12 @@ import pytest
 
 from limbeck.features import ridge
 from limbeck.features.base import FeatureMap, unit_norm
-from limbeck.features.canvas import Canvas, draw, features, jacobians, linearised
+from limbeck.features.canvas import Canvas, draw, features, jacobians, linearised, pulled
 from limbeck.measure.feature_gradients import (
     Records,
     clipped_sum_of_features,
     clipped_sum_of_pixels,
+    clipped_sum_of_pulled,
     clipped_sum_of_readout,
 )
 from limbeck.privacy.clipping import ROUNDING, Clip
@@ -68,6 +69,12 @@ def fast(way, clip, z, canvas, y_s, records):
             found = clipped_sum_of_readout(clip, solution.readout, records)
         elif way == "features":
             found = clipped_sum_of_features(clip, solution, records)
+        elif way == "pulled":
+            both = [
+                jnp.stack(pulled(PHI, canvas, z, jnp.asarray(features)))
+                for features in (PHI(draw(canvas, jnp.asarray(z))), records.features)
+            ]
+            found = clipped_sum_of_pulled(clip, solution, *both, records)
         else:
             slopes = jax.jacfwd(lambda z: PHI(draw(canvas, z)))(jnp.asarray(z))
             own = jnp.einsum("ifip->ipf", slopes)
@@ -95,7 +102,7 @@ def plain(way, z, canvas, y_s, records):
         return np.asarray(found)
 
 
-WAYS = ["readout", "features", "pixels"]
+WAYS = ["readout", "features", "pixels", "pulled"]
 every_way = pytest.mark.parametrize("way", WAYS)
 
 
@@ -239,7 +246,12 @@ def test_a_record_whose_norm_overflows_is_left_out_and_harms_nothing(way):
 
 
 def test_nothing_recompiles_from_call_to_call():
-    sums = clipped_sum_of_readout, clipped_sum_of_features, clipped_sum_of_pixels
+    sums = (
+        clipped_sum_of_readout,
+        clipped_sum_of_features,
+        clipped_sum_of_pixels,
+        clipped_sum_of_pulled,
+    )
     for way in WAYS:
         fast(way, Clip(), *problem())
     before = [each._cache_size() for each in sums]

@@ -54,6 +54,7 @@ from limbeck.measure.records import (
     FeatureRecords,
     KernelRecords,
     PixelRecords,
+    PulledRecords,
     ReadoutRecords,
     Records,
     Regression,
@@ -151,7 +152,7 @@ class DPKIP:
         noisy_sum = NoisyGradient(
             private,
             regression,
-            self._kind(regression),
+            self._kind(regression, rate * (schema.public_rows or math.inf)),
             clip=self._clip(regression),
             sampling_probability=rate,
             ledger=ledger,
@@ -185,11 +186,13 @@ class DPKIP:
             canvas=regression.canvas._replace(corrupted=corrupted, noise=noise)
         )
 
-    def _kind(self, regression: Regression) -> type[Records]:
+    def _kind(self, regression: Regression, expected_batch: float) -> type[Records]:
         """What the gradients of the records are taken with respect to."""
         if isinstance(regression.kernel, InnerProductKernel):
             return KernelRecords
-        kinds = {"readout": ReadoutRecords, "features": FeatureRecords, "pixels": PixelRecords}
+        coordinates = regression.inputs.basis.shape[1]
+        in_pixels = PulledRecords if expected_batch < coordinates else PixelRecords
+        kinds = {"readout": ReadoutRecords, "features": FeatureRecords, "pixels": in_pixels}
         return kinds[self.clip_in]
 
     @property

@@ -69,7 +69,32 @@ def linearised(
 
 def jacobians(phi: FeatureMap, canvas: Canvas, z: NDArray[np.floating]) -> Float[Array, "m p f"]:
     """∂φ/∂z of every point."""
-    return _jacobians(phi, canvas, jnp.asarray(z, jnp.float32))
+    found = side_by_side(lambda point: _jacobian(phi, canvas.basis, *point), _points(canvas, z))
+    return jnp.stack(found)
+
+
+def pulled(
+    phi: FeatureMap, canvas: Canvas, z: NDArray[np.floating], directions: Float[Array, "b f"]
+) -> list[Float[Array, "b p"]]:
+    """Jᵀ · direction at every point, for all directions.
+
+    What becomes of one direction is the same numbers, to the last bit, wherever it stands, as long
+    as their number is a multiple of `phi.batch`.
+    """
+    basis, directions = canvas.basis, directions.astype(jnp.float32)
+    return side_by_side(lambda point: _pulled(phi, basis, *point, directions), _points(canvas, z))
+
+
+@functools.partial(jax.jit, static_argnames=("phi",))
+def _pulled(
+    phi: FeatureMap,
+    basis: NDArray[np.float32] | None,
+    x: Float[Array, " d"],
+    corrupted: Bool[Array, " d"],
+    directions: Float[Array, "b f"],
+) -> Float[Array, "b p"]:
+    found = jnp.where(corrupted, 0, phi.back(x, directions))
+    return found if basis is None else found @ basis.astype(found.dtype)
 
 
 @functools.partial(jax.jit, static_argnames=("phi",))
@@ -91,14 +116,22 @@ def _pull(back: Callable[..., Any], direction: Float[Array, "m f"]) -> Float[Arr
 
 
 @functools.partial(jax.jit, static_argnames=("phi",))
-def _jacobians(phi: FeatureMap, canvas: Canvas, z: Float[Array, "m p"]) -> Float[Array, "m p f"]:
-    basis = jnp.eye(z.shape[1]) if canvas.basis is None else jnp.asarray(canvas.basis)
+def _jacobian(
+    phi: FeatureMap,
+    basis: NDArray[np.float32] | None,
+    x: Float[Array, " d"],
+    corrupted: Bool[Array, " d"],
+) -> Float[Array, "p f"]:
+    directions = jnp.eye(len(x)) if basis is None else jnp.asarray(basis).T
+    return phi.along(x, jnp.where(corrupted, 0, directions).astype(x.dtype))
 
-    def of_point(point: tuple[Float[Array, " d"], Bool[Array, " d"]]) -> Float[Array, "p f"]:
-        x, corrupted = point
-        return phi.along(x, jnp.where(corrupted, 0, basis.T).astype(x.dtype))
 
-    return jax.lax.map(of_point, (draw(canvas, z), jnp.asarray(canvas.corrupted)))
+def _points(
+    canvas: Canvas, z: NDArray[np.floating]
+) -> Iterator[tuple[Float[Array, " d"], NDArray[np.bool_]]]:
+    """Every point, and its corrupted pixels."""
+    x = draw(canvas, jnp.asarray(z, jnp.float32)).astype(jnp.float32)
+    return zip(x, canvas.corrupted, strict=True)
 
 
 def _slices(phi: FeatureMap, *arrays: NDArray[Any]) -> Iterator[tuple[NDArray[Any], ...]]:

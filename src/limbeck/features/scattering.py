@@ -104,23 +104,47 @@ class Scattering(FeatureMap):
         return jnp.moveaxis(self._scattered(x, _modulus), 3, 0)
 
     def along(self, x: Float[Array, " d"], directions: Float[Array, "p d"]) -> Float[Array, "p f"]:
-        """The derivative along each direction.
+        """The derivative along each direction."""
+        return _in_pieces(self._linearised(x), directions, 4 * self.batch)
 
-        All but the modulus is linear, so the directions take the way of the picture beside it.
+    def back(self, x: Float[Array, " d"], directions: Float[Array, "n f"]) -> Float[Array, "n d"]:
+        """The transposed derivative of each direction."""
+        _, back = jax.vjp(self._linearised(x), jnp.zeros((self.batch, len(x)), x.dtype))
+        return _in_pieces(lambda piece: back(piece)[0], directions, self.batch)
+
+    def _linearised(
+        self, x: Float[Array, " d"]
+    ) -> Callable[[Float[Array, "b d"]], Float[Array, "b f"]]:
+        """The derivative at one record.
+
+        All but the modulus is linear, so directions take the way of a picture, and the modulus is
+        the product with the unit vectors of the record.
         """
-        beside = 4 * self.batch - 1
+        units = []
 
-        def of_piece(piece: Float[Array, "b d"]) -> Float[Array, "b f"]:
-            modulus = functools.partial(_along_the_first, count=1 + beside)
-            found = self._scattered(jnp.concatenate([x[None], piece]), modulus)
-            first = jnp.broadcast_to(found[..., :1], found.shape)
-            _, normalised = jax.jvp(self._normalised, (first,), (found,))
-            return normalised[:, 1:].T
+        def kept(z: Float[Array, "h w 2 k"]) -> Float[Array, "h w k"]:
+            modulus = _modulus(z)
+            some = modulus > 0
+            unit = z / jnp.where(some, modulus, 1)[:, :, None]
+            units.append(jnp.where(some[:, :, None], unit, 0)[..., None])
+            return modulus
 
-        count = len(directions)
-        padded = jnp.pad(directions, ((0, -count % beside), (0, 0)))
-        found = jax.lax.map(of_piece, padded.reshape(-1, beside, len(x)))
-        return found.reshape(len(padded), -1)[:count]
+        found = self._scattered(x[None], kept)
+
+        def linear(directions: Float[Array, "b d"]) -> Float[Array, "b f"]:
+            own = iter(units)
+
+            def along(z: Float[Array, "h w 2 m"]) -> Float[Array, "h w m"]:
+                unit = next(own)
+                z = z.reshape(*unit.shape[:-1], -1)
+                return jnp.sum(unit * z, axis=2).reshape(*z.shape[:2], -1)
+
+            scattered = self._scattered(directions, along)
+            first = jnp.broadcast_to(found, scattered.shape)
+            _, normalised = jax.jvp(self._normalised, (first,), (scattered,))
+            return normalised.T
+
+        return linear
 
     def _scattered(self, x: Float[Array, "n d"], modulus: Modulus) -> Float[Array, "k h w n"]:
         height, width, colours = self.shape
@@ -140,6 +164,15 @@ class Scattering(FeatureMap):
             variance = jnp.mean(centred**2, axis=1, keepdims=True)
             found = centred / jnp.sqrt(variance + 1e-5)
         return unit_norm(found.reshape(self.size, -1), axis=0)
+
+
+def _in_pieces(
+    function: Callable[[Array], Array], x: Float[Array, "n i"], size: int
+) -> Float[Array, "n o"]:
+    """A function of rows, of so many at a time."""
+    padded = jnp.pad(x, ((0, -len(x) % size), (0, 0)))
+    found = jax.lax.map(function, padded.reshape(-1, size, x.shape[1]))
+    return found.reshape(len(padded), -1)[: len(x)]
 
 
 class _Filters(NamedTuple):
@@ -210,16 +243,6 @@ def _modulus_jvp(
     modulus = _modulus(z)
     inverse = jnp.where(modulus > 0, 1 / jnp.where(modulus > 0, modulus, 1), 0)
     return modulus, inverse * jnp.sum(z * dz, axis=2)
-
-
-def _along_the_first(z: Float[Array, "h w 2 m"], count: int) -> Float[Array, "h w m"]:
-    """Of every `count` numbers, |z| of the first, and its derivative along the others."""
-    z = z.reshape(*z.shape[:3], -1, count)
-    first = z[..., :1]
-    modulus = _modulus(first)[:, :, None]
-    unit = jnp.where(modulus > 0, first / jnp.where(modulus > 0, modulus, 1), 0)
-    projected = unit[:, :, 0] * z[:, :, 0] + unit[:, :, 1] * z[:, :, 1]
-    return projected.reshape(*z.shape[:2], -1)
 
 
 def _smooth(filters: _Filters, u: Float[Array, "h w n"], r: int) -> Float[Array, "h1 w1 n"]:

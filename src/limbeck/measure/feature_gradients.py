@@ -14,15 +14,17 @@ with A_l = u vᵀ + v uᵀ + 2 (λ/m) ⟨u, v⟩ I. Its norm needs K and k_l onl
 (Σ c_l A_l) Φ − Σ c_l v_l φ_lᵀ: no per-record gradient is built.
 
 **Pixels.** With respect to the coordinates z_i of support point i, where J_i = ∂φ(z_i)/∂z_i
-(p × F), it is the i-th row of H_l times J_iᵀ (Eq. 6). The products J_i φ_l of one Jacobian with a
-whole piece of records are one matrix product, and so cheap that the gradients themselves are built.
+(p × F), it is the i-th row of H_l times J_iᵀ (Eq. 6). For many records the products J_i φ_l of one
+Jacobian with all of them are a matrix product; for fewer records than coordinates it is less work
+to pull each φ_l back without a Jacobian. Either way the gradients themselves are built.
 
-Everything that touches a record runs in float64, for the reason given in `krr_gradients`.
+Everything that touches a record runs in float64, for the reason given in `krr_gradients`; but for
+what is pulled back, which is of one record alone, and rounded alike wherever that stands.
 """
 
 import functools
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -168,24 +170,56 @@ def clipped_sum_of_pixels(
     **Guarantee.** Each record that is not padding contributes a matrix of Frobenius norm at most
     `clip.record_norm`, rounding included.
     """
-    phi, _, u, v, d = _parts(s, records)
+    phi = wide(records)
+
+    def products(jacobian: Float[Array, "p f"]) -> tuple[Float[Array, "m p"], Float[Array, "b p"]]:
+        jacobian = jacobian.astype(jnp.float64).T
+        return s.features @ jacobian, phi @ jacobian
+
+    return _clipped_sum_of_products(clip, s, products, jacobians, records)
+
+
+@functools.partial(jax.jit, static_argnames=("clip",))
+def clipped_sum_of_pulled(
+    clip: Clip,
+    s: Ridge,
+    of_support: Float[Array, "m m p"],
+    of_records: Float[Array, "m b p"],
+    records: Records,
+) -> Float[Array, "m p"]:
+    """The same sum, with the same guarantee, from J_i Φᵀ and J_i φ_l of every support point.
+
+    What a record contributes is built from its J_i φ_l as they are given, and so is its norm.
+    """
+
+    def products(both: tuple[Array, Array]) -> tuple[Float[Array, "m p"], Float[Array, "b p"]]:
+        support, own = both
+        return support.astype(jnp.float64), own.astype(jnp.float64)
+
+    return _clipped_sum_of_products(clip, s, products, (of_support, of_records), records)
+
+
+def _clipped_sum_of_products(
+    clip: Clip, s: Ridge, products: Callable[..., tuple[Array, Array]], given: Any, records: Records
+) -> Float[Array, "m p"]:
+    """One support point after another; `products` makes J_i Φᵀ and J_i φ_l of what is given."""
+    _, _, u, v, d = _parts(s, records)
 
     def of_point(
-        point: tuple[Float[Array, "p f"], Float[Array, " b"], Float[Array, " b"], Array],
+        point: tuple[Any, Float[Array, " b"], Float[Array, " b"], Array],
     ) -> tuple[Float[Array, "b p"], Float[Array, " b"]]:
-        jacobian, u_i, v_i, i = point
-        jacobian = jacobian.astype(jnp.float64)
-        of_support = jacobian @ s.features.T
+        own, u_i, v_i, i = point
+        of_support, of_records = products(own)
         terms = jnp.stack(
             [
-                u_i[:, None] * (v @ of_support.T),
-                v_i[:, None] * (u @ of_support.T),
-                -v_i[:, None] * (phi @ jacobian.T),
-                d * of_support[:, i],
+                u_i[:, None] * (v @ of_support),
+                v_i[:, None] * (u @ of_support),
+                -v_i[:, None] * of_records,
+                d * of_support[i],
             ]
         )
         return jnp.sum(terms, axis=0), jnp.sum(terms**2, axis=(0, 2))
 
-    found, bounds = jax.lax.map(of_point, (jacobians, u.T, v.T, jnp.arange(len(s.gram))))
+    found, bounds = jax.lax.map(of_point, (given, u.T, v.T, jnp.arange(len(s.gram))))
     c = factors(clip, records, jnp.sum(found**2, axis=(0, 2)), 4 * jnp.sum(bounds, axis=0))
     return jnp.einsum("b,mbp->mp", c[:, 0], jnp.where(c > 0, found, 0))

@@ -18,7 +18,7 @@ from limbeck.data.private import PrivateData
 from limbeck.data.schema import Described
 from limbeck.features import ridge
 from limbeck.features.base import FeatureMap, InnerProductKernel, features_of
-from limbeck.features.canvas import Canvas, jacobians
+from limbeck.features.canvas import Canvas, jacobians, pulled
 from limbeck.features.canvas import features as features_on
 from limbeck.features.inputs import Inputs
 from limbeck.measure import feature_gradients, krr_gradients
@@ -174,7 +174,7 @@ class ReadoutRecords(FeatureRecords):
 
 
 class PixelRecords(FeatureRecords):
-    """For a feature map, with respect to the coordinates of the support points."""
+    """For a feature map, with respect to the coordinates of the support points, by Jacobians."""
 
     def prepare(self, support: NDArray[np.floating]) -> tuple[ridge.Ridge, jax.Array]:
         """The ridge solution, and one Jacobian a support point."""
@@ -189,6 +189,35 @@ class PixelRecords(FeatureRecords):
         """By matrix products with the Jacobians."""
         records = self.taken(positions, mask)
         return feature_gradients.clipped_sum_of_pixels(clip, *prepared, records)
+
+
+class PulledRecords(FeatureRecords):
+    """The same as `PixelRecords` without Jacobians, for fewer records than coordinates."""
+
+    def prepare(self, support: NDArray[np.floating]) -> Any:
+        """The ridge solution, and its features pulled back to every support point."""
+        features = features_on(self._phi, self.problem.canvas, support)
+        more = -len(features) % self._phi.batch
+        padded = jnp.asarray(np.pad(features, ((0, more), (0, 0))))
+        of_support = self._pulled(support, padded)[:, : len(features)]
+        return super().prepare(features), support, of_support
+
+    def piece(
+        self, clip: Clip, prepared: Any, positions: NDArray[np.intp], mask: jax.Array
+    ) -> jax.Array:
+        """Record by record, without a Jacobian."""
+        solution, support, of_support = prepared
+        records = self.taken(positions, mask)
+        own = self._pulled(support, records.features)
+        return feature_gradients.clipped_sum_of_pulled(clip, solution, of_support, own, records)
+
+    @property
+    def _phi(self) -> FeatureMap:
+        assert isinstance(self.problem.kernel, FeatureMap)
+        return self.problem.kernel
+
+    def _pulled(self, support: NDArray[np.floating], directions: jax.Array) -> jax.Array:
+        return jnp.stack(pulled(self._phi, self.problem.canvas, support, directions))
 
 
 def finite(features: NDArray[np.float32]) -> NDArray[np.float32]:
