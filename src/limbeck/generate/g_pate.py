@@ -85,10 +85,12 @@ class GPATE:
     ----------
     records : how many records the bundle holds; more can be drawn from its generator.
     teachers : into how many parts the records are shared out. More of them drown the noise; fewer
-        know more each.
+        know more each. If not given, 16 000 for pictures and 2000 for tables, whose classes may be
+        rare.
     steps : how often the teachers vote; the noise of a vote grows with its square root.
     batch : made-up records a step.
-    updates : of each teacher in a step, at no cost but time.
+    updates : of each teacher in a step, at no cost but time. If not given, one for pictures, and
+        three for tables.
     memory : how much of what a teacher has learned it keeps from one step to the next.
     votes_on : what votes are on: the records of a class together, or each record by itself.
     variation : for classes, on how many numbers of the code their movement may depend.
@@ -113,10 +115,10 @@ class GPATE:
     """
 
     records: int = 10_000
-    teachers: int = 2000
+    teachers: int | None = None
     steps: int = 60
     batch: int = 50
-    updates: int = 3
+    updates: int | None = None
     memory: float = 0.0
     votes_on: Literal["classes", "records"] = "classes"
     variation: int = 2
@@ -176,7 +178,7 @@ class GPATE:
             votes = NoisyVotes(
                 private,
                 self._discriminator(schema),
-                self._schooling(),
+                self._schooling(schema),
                 aggregate=self.aggregate,
                 threshold=self.threshold,
                 diagnose=self.diagnose,
@@ -224,15 +226,17 @@ class GPATE:
 
     def needs(self, schema: Schema) -> Needs:
         """What a run takes, about, in memory and time."""
-        return Needs.of(self._discriminator(schema), self._schooling(), self.batch, self.steps)
+        return Needs.of(
+            self._discriminator(schema), self._schooling(schema), self.batch, self.steps
+        )
 
     def _discriminator(self, schema: Schema) -> Discriminator:
         return discriminators.for_schema(schema, self.discriminator)
 
-    def _schooling(self) -> Schooling:
+    def _schooling(self, schema: Schema) -> Schooling:
         return Schooling(
-            teachers=self.teachers,
-            updates=self.updates,
+            teachers=self.teachers or (16_000 if schema.is_image else 2000),
+            updates=self.updates or (1 if schema.is_image else 3),
             memory=self.memory,
             learning_rate=self.teacher_rate,
             bins=self.bins,

@@ -12,7 +12,7 @@ def check_settings(settings: Any, may_be_zero: tuple[str, ...] = ()) -> None:
     for field in dataclasses.fields(settings):
         value = getattr(settings, field.name)
         option = "--" + field.name.replace("_", "-")
-        if isinstance(value, bool):
+        if isinstance(value, bool) or (value is None and type(None) in get_args(field.type)):
             continue
         if isinstance(value, int | float):
             if not 0 < value < math.inf and not (value == 0 and field.name in may_be_zero):
