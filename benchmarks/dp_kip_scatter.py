@@ -64,7 +64,7 @@ def problem(points, share):
 
 def ours(way, regression, features, labels):
     """A step: support coordinates in, the sum of normalised gradients out, in coordinates."""
-    pulled = way == "pixels" and regression.inputs.basis.shape[1] > RECORDS
+    pulled = way == "pixels" and PulledRecords.suits(regression, RECORDS)
     kind = PulledRecords if pulled else KINDS[way]
     records = kind.__new__(kind)  # without reading a private set
     records.problem, records.labels, records.features = regression, labels, features

@@ -12,9 +12,8 @@ import pytest
 from limbeck.errors import UserError
 from limbeck.features.base import FeatureMap, features_of
 from limbeck.features.canvas import Canvas, pulled
-from limbeck.features.empirical_ntk import EmpiricalNTK
-from limbeck.features.perceptual import Perceptual
 from limbeck.features.scattering import Scattering
+from limbeck.measure.records import Records
 
 GOLDEN = np.load(Path(__file__).parents[1] / "golden" / "scattering.npz")
 
@@ -121,18 +120,16 @@ def test_a_records_features_do_not_depend_on_where_it_stands(shape):
     [
         Scattering(shape=(28, 28, 1)),
         Scattering(shape=(9, 13, 2)),
-        EmpiricalNTK(shape=(12, 12, 1), net="fully-connected", sketch=64),
-        Perceptual(shape=(12, 12, 1)),
+        Scattering(shape=(12, 10, 3), group=None),
     ],
-    ids=lambda phi: f"{type(phi).__name__} {phi.shape}",
+    ids=str,
 )
 def test_what_is_pulled_back_of_a_record_does_not_depend_on_where_it_stands(phi):
-    """To the last bit, for whole batches."""
-    z = pictures(phi.shape, count=2)
-    canvas = Canvas.plain(
-        np.linalg.qr(np.random.default_rng(0).normal(size=(z.shape[1],) * 2))[0], 2
-    )
-    ways = np.random.default_rng(1).normal(size=(3 * 32, phi.size)).astype(np.float32)
+    """To the last bit, in pieces as they are used, in any number of coordinates."""
+    x = pictures(phi.shape, count=2)
+    basis = np.linalg.qr(np.random.default_rng(0).normal(size=(x.shape[1],) * 2))[0][:, 7:]
+    canvas, z = Canvas.plain(basis, 2), x @ basis
+    ways = np.random.default_rng(1).normal(size=(Records.at_a_time, phi.size)).astype(np.float32)
     whole = pulled(phi, canvas, z, jnp.asarray(ways))
     for start in (1, 13):
         shifted = pulled(phi, canvas, z, jnp.asarray(np.roll(ways, -start, axis=0)))

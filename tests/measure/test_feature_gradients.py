@@ -10,6 +10,9 @@ import pytest
 from limbeck.features import ridge
 from limbeck.features.base import FeatureMap, unit_norm
 from limbeck.features.canvas import Canvas, draw, features, jacobians, linearised, pulled
+from limbeck.features.inputs import ImageInputs
+from limbeck.features.scattering import Scattering
+from limbeck.features.whitened import WhitenedScattering
 from limbeck.measure.feature_gradients import (
     Records,
     clipped_sum_of_features,
@@ -17,6 +20,7 @@ from limbeck.measure.feature_gradients import (
     clipped_sum_of_pulled,
     clipped_sum_of_readout,
 )
+from limbeck.measure.records import PulledRecords, Regression
 from limbeck.privacy.clipping import ROUNDING, Clip
 
 FEATURES, PIXELS, COORDINATES = 30, 12, 9
@@ -32,6 +36,11 @@ class Waves(FeatureMap):
     def __call__(self, x):
         weights = np.random.default_rng(1).normal(size=(PIXELS, FEATURES)).astype(x.dtype)
         return unit_norm(jnp.cos(x @ weights))
+
+    def back(self, x, directions):
+        """One direction after another, so that all are rounded alike."""
+        _, back = jax.vjp(self, x[None])
+        return jax.lax.map(lambda direction: back(direction[None])[0][0], directions)
 
 
 PHI = Waves()
@@ -258,3 +267,20 @@ def test_nothing_recompiles_from_call_to_call():
     for way in WAYS:
         fast(way, Clip(), *problem(seed=1))
     assert [each._cache_size() for each in sums] == before
+
+
+@pytest.mark.parametrize(
+    ("kernel", "share", "batch", "suits"),
+    [
+        (Scattering(shape=(28, 28, 1)), 1.0, 500, True),
+        (Scattering(shape=(28, 28, 1)), 1.0, 600, False),  # two pieces of 512
+        (Scattering(shape=(28, 28, 1)), 1.0, np.inf, False),  # nobody knows how many
+        (Scattering(shape=(28, 28, 1)), 0.5, 50, False),  # 196 coordinates
+        (WhitenedScattering(shape=(28, 28, 1)), 1.0, 500, False),  # not rounded alike
+    ],
+)
+def test_records_are_pulled_back_where_that_is_less_and_rounded_alike(kernel, share, batch, suits):
+    inputs = ImageInputs(shape=(28, 28, 1), share=share)
+    canvas = Canvas.plain(inputs.basis, 2)
+    problem = Regression(kernel, inputs, canvas, np.eye(2), 1e-4)
+    assert PulledRecords.suits(problem, batch) is suits

@@ -190,8 +190,8 @@ class DPKIP:
         """What the gradients of the records are taken with respect to."""
         if isinstance(regression.kernel, InnerProductKernel):
             return KernelRecords
-        coordinates = regression.inputs.basis.shape[1]
-        in_pixels = PulledRecords if expected_batch < coordinates else PixelRecords
+        pull = PulledRecords.suits(regression, expected_batch)
+        in_pixels = PulledRecords if pull else PixelRecords
         kinds = {"readout": ReadoutRecords, "features": FeatureRecords, "pixels": in_pixels}
         return kinds[self.clip_in]
 

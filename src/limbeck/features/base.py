@@ -119,16 +119,6 @@ class FeatureMap(abc.ABC):
 
         return jax.lax.map(along, directions, batch_size=self.batch)
 
-    def back(self, x: Float[Array, " d"], directions: Float[Array, "n f"]) -> Float[Array, "n d"]:
-        """Jᵀ · direction at one record for each direction; overridden as `along` is."""
-        _, back = jax.vjp(self, x[None])
-
-        def of_one(direction: Float[Array, " f"]) -> Float[Array, " d"]:
-            (found,) = back(direction[None])
-            return jnp.asarray(found)[0]
-
-        return jax.lax.map(of_one, directions, batch_size=self.batch)
-
     def total(self, x: Float[Array, "n d"], weigh: Weigh) -> Float[Array, " f"]:
         """Σ_l w_l φ(x_l) with w = weigh(‖φ(x_1)‖, ...); overridden where φ itself is too large."""
         features = self(x)

@@ -15,6 +15,7 @@ from jaxtyping import Array, Bool, Float
 from numpy.typing import NDArray
 
 from limbeck.features.base import FeatureMap, side_by_side
+from limbeck.features.scattering import Scattering
 
 
 class Canvas(NamedTuple):
@@ -74,7 +75,7 @@ def jacobians(phi: FeatureMap, canvas: Canvas, z: NDArray[np.floating]) -> Float
 
 
 def pulled(
-    phi: FeatureMap, canvas: Canvas, z: NDArray[np.floating], directions: Float[Array, "b f"]
+    phi: Scattering, canvas: Canvas, z: NDArray[np.floating], directions: Float[Array, "b f"]
 ) -> list[Float[Array, "b p"]]:
     """Jᵀ · direction at every point, for all directions.
 
@@ -87,7 +88,7 @@ def pulled(
 
 @functools.partial(jax.jit, static_argnames=("phi",))
 def _pulled(
-    phi: FeatureMap,
+    phi: Scattering,
     basis: NDArray[np.float32] | None,
     x: Float[Array, " d"],
     corrupted: Bool[Array, " d"],

@@ -108,7 +108,7 @@ class Scattering(FeatureMap):
         return _in_pieces(self._linearised(x), directions, 4 * self.batch)
 
     def back(self, x: Float[Array, " d"], directions: Float[Array, "n f"]) -> Float[Array, "n d"]:
-        """The transposed derivative of each direction."""
+        """The transposed derivative of each direction; rounded alike wherever it stands."""
         _, back = jax.vjp(self._linearised(x), jnp.zeros((self.batch, len(x)), x.dtype))
         return _in_pieces(lambda piece: back(piece)[0], directions, self.batch)
 

@@ -6,6 +6,7 @@ feature map. They hold private rows; the oracles make them and keep them to them
 """
 
 import abc
+import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from limbeck.features.base import FeatureMap, InnerProductKernel, features_of
 from limbeck.features.canvas import Canvas, jacobians, pulled
 from limbeck.features.canvas import features as features_on
 from limbeck.features.inputs import Inputs
+from limbeck.features.scattering import Scattering
 from limbeck.measure import feature_gradients, krr_gradients
 from limbeck.privacy import sampling
 from limbeck.privacy.clipping import Clip
@@ -192,7 +194,18 @@ class PixelRecords(FeatureRecords):
 
 
 class PulledRecords(FeatureRecords):
-    """The same as `PixelRecords` without Jacobians, for fewer records than coordinates."""
+    """The same as `PixelRecords` without Jacobians, for fewer records than coordinates.
+
+    What is pulled back of a record is float32, and where points lie close together nearly all of it
+    cancels. So this is for a map, and for a machine, that rounds it alike wherever it stands.
+    """
+
+    @classmethod
+    def suits(cls, problem: Regression, expected_batch: float) -> bool:
+        """Whether it can be used, and is less work than Jacobians; by public numbers."""
+        whole_pieces = math.ceil(min(expected_batch, 1e9) / cls.at_a_time) * cls.at_a_time
+        rounds_alike = isinstance(problem.kernel, Scattering) and jax.default_backend() == "cpu"
+        return rounds_alike and whole_pieces < problem.inputs.basis.shape[1]
 
     def prepare(self, support: NDArray[np.floating]) -> Any:
         """The ridge solution, and its features pulled back to every support point."""
@@ -212,8 +225,8 @@ class PulledRecords(FeatureRecords):
         return feature_gradients.clipped_sum_of_pulled(clip, solution, of_support, own, records)
 
     @property
-    def _phi(self) -> FeatureMap:
-        assert isinstance(self.problem.kernel, FeatureMap)
+    def _phi(self) -> Scattering:
+        assert isinstance(self.problem.kernel, Scattering)
         return self.problem.kernel
 
     def _pulled(self, support: NDArray[np.floating], directions: jax.Array) -> jax.Array:

@@ -234,7 +234,8 @@ class Teachers(Unique):
         at = np.where(has, self._first[these][:, None, labels] + among, 0)
         seen, logits = self._seen[at], self._logits[at]
         if not has.all():
-            seen, logits = seen * has[..., None], logits * has
+            zero = np.float32(0)
+            seen, logits = np.where(has[..., None], seen, zero), np.where(has, logits, zero)
         return Own(seen, logits, has[:, 0].astype(np.float32))
 
 
