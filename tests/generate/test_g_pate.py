@@ -88,15 +88,15 @@ def test_classes_without_records_are_still_generated():
 def test_the_papers_size_needs_77_gigabytes_and_is_refused_with_what_fits(monkeypatch):
     monkeypatch.setattr(needs, "_available", lambda: 24 * 10**9)
     paper = GPATE(teachers=4000, discriminator="paper", **PAPER)
-    assert paper.needs(MNIST).stored == pytest.approx(77e9, rel=0.01)
+    assert paper.needs(MNIST, BUDGET).stored == pytest.approx(77e9, rel=0.01)
     with pytest.raises(limbeck.UserError, match=r"4000 teachers need about 7[78]") as caught:
-        paper.needs(MNIST).check()
+        paper.needs(MNIST, BUDGET).check()
     fits = int(str(caught.value).split("--teachers ")[1].split()[0])
-    dataclasses.replace(paper, teachers=fits).needs(MNIST).check()
+    dataclasses.replace(paper, teachers=fits).needs(MNIST, BUDGET).check()
     with pytest.raises(limbeck.UserError):
-        dataclasses.replace(paper, teachers=fits + 10).needs(MNIST).check()
-    dataclasses.replace(paper, memory=0.0).needs(MNIST).check()
-    dataclasses.replace(paper, discriminator="small").needs(MNIST).check()
+        dataclasses.replace(paper, teachers=fits + 10).needs(MNIST, BUDGET).check()
+    dataclasses.replace(paper, memory=0.0).needs(MNIST, BUDGET).check()
+    dataclasses.replace(paper, discriminator="small").needs(MNIST, BUDGET).check()
 
 
 def test_what_is_stored_is_what_was_estimated():
@@ -139,3 +139,13 @@ def test_nothing_recompiles_from_one_fit_to_the_next():
         jitted = (g_pate._learn, gan._criticise, gan._improve)
         sizes.append([function._cached._cache_size() for function in jitted])
     assert sizes[0] == sizes[1]
+
+
+@pytest.mark.parametrize(
+    ("schema", "epsilon", "teachers"),
+    [(MNIST, 10, 2000), (MNIST, 1, 8000), (MNIST, 0.1, 16_000), (TABLE, 1, 2000)],
+)
+def test_the_less_may_be_spent_the_more_teachers_vote_on_pictures(schema, epsilon, teachers):
+    budget = limbeck.Budget(epsilon=float(epsilon))
+    assert GPATE().needs(schema, budget).teachers == teachers
+    assert GPATE(teachers=7).needs(schema, budget).teachers == 7

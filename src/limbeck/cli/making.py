@@ -78,7 +78,7 @@ def make(command: Command, asked: Asked, **settings: Any) -> None:
     check_destination(asked.output, asked.overwrite)
     config = _configured(asked.method, **settings)
     if hasattr(config, "needs"):
-        needs = config.needs(private.schema)
+        needs = config.needs(private.schema, budget)
         needs.check()
         print(f"limbeck: {needs}", file=sys.stderr)
     with stages() as progress:

@@ -60,6 +60,8 @@ from limbeck.progress import Progress, silent
 
 # Channels of the maps of grey pictures.
 GREY = (16, 8)
+# Teachers, unless they are told.
+FEWEST, MOST = 2000, 16_000
 # Codes of each class for one update of the student.
 STUDIED = 50
 
@@ -85,12 +87,11 @@ class GPATE:
     ----------
     records : how many records the bundle holds; more can be drawn from its generator.
     teachers : into how many parts the records are shared out. More of them drown the noise; fewer
-        know more each. If not given, 16 000 for pictures and 2000 for tables, whose classes may be
-        rare.
+        know more each. If not given, 8000/ε for pictures, within 2000 and 16 000, and 2000 for
+        tables.
     steps : how often the teachers vote; the noise of a vote grows with its square root.
     batch : made-up records a step.
-    updates : of each teacher in a step, at no cost but time. If not given, one for pictures, and
-        three for tables.
+    updates : of each teacher in a step, at no cost but time.
     memory : how much of what a teacher has learned it keeps from one step to the next.
     votes_on : what votes are on: the records of a class together, or each record by itself.
     variation : for classes, on how many numbers of the code their movement may depend.
@@ -118,7 +119,7 @@ class GPATE:
     teachers: int | None = None
     steps: int = 60
     batch: int = 50
-    updates: int | None = None
+    updates: int = 3
     memory: float = 0.0
     votes_on: Literal["classes", "records"] = "classes"
     variation: int = 2
@@ -169,7 +170,7 @@ class GPATE:
     ) -> Bundle:
         """The generated records, their generator and the ledger."""
         schema, source = private.schema, entropy(seed)
-        self.needs(schema).check()
+        self.needs(schema, budget).check()
         progress("calibrate", 0, 0)
         ledger = Ledger(self._plan(budget))
         key = jax.random.key(int.from_bytes(source.bytes(4), "little"))
@@ -178,7 +179,7 @@ class GPATE:
             votes = NoisyVotes(
                 private,
                 self._discriminator(schema),
-                self._schooling(schema),
+                self._schooling(schema, budget),
                 aggregate=self.aggregate,
                 threshold=self.threshold,
                 diagnose=self.diagnose,
@@ -224,24 +225,33 @@ class GPATE:
             plan.append(Measurement(purpose=CONSENSUS, draws=self.steps, share=share))
         return calibrate(plan, budget, settled=[counts])
 
-    def needs(self, schema: Schema) -> Needs:
+    def needs(self, schema: Schema, budget: Budget) -> Needs:
         """What a run takes, about, in memory and time."""
-        return Needs.of(
-            self._discriminator(schema), self._schooling(schema), self.batch, self.steps
-        )
+        schooling = self._schooling(schema, budget)
+        return Needs.of(self._discriminator(schema), schooling, self.batch, self.steps)
 
     def _discriminator(self, schema: Schema) -> Discriminator:
         return discriminators.for_schema(schema, self.discriminator)
 
-    def _schooling(self, schema: Schema) -> Schooling:
+    def _schooling(self, schema: Schema, budget: Budget) -> Schooling:
         return Schooling(
-            teachers=self.teachers or (16_000 if schema.is_image else 2000),
-            updates=self.updates or (1 if schema.is_image else 3),
+            teachers=self.teachers or _teachers_for(schema, budget),
+            updates=self.updates,
             memory=self.memory,
             learning_rate=self.teacher_rate,
             bins=self.bins,
             clip=None if self.clip == "normalise" else self.clip,
         )
+
+
+def _teachers_for(schema: Schema, budget: Budget) -> int:
+    """The less may be spent, the more votes it takes to be heard.
+
+    In tables a class may be so rare that more teachers only know less of it.
+    """
+    if not schema.is_image:
+        return FEWEST
+    return int(np.clip(round(4 * FEWEST / budget.epsilon), FEWEST, MOST))
 
 
 def shares_of(counts: NDArray[np.float64], least: float) -> list[float]:
