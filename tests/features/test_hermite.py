@@ -24,7 +24,8 @@ def functions(x, rho, order, dtype=np.float64):
     """φ_0, ..., φ_order, a row a point."""
     with jax.enable_x64(True):
         points = jnp.asarray(x, dtype)[:, None]
-        return np.asarray(jax.jit(_functions, static_argnums=(1, 2))(points, rho, order))[:, 0]
+        found = jax.jit(_functions, static_argnums=(1, 2))(points, rho, order)
+        return np.asarray(found)[:, :, 0].T
 
 
 def gaussian(x, y, rho):
@@ -145,6 +146,25 @@ def test_the_derivative_is_that_of_finite_differences():
         ahead, behind = (value_and_slope(x + sign * 1e-6 * step)[0] for sign in (1, -1))
         slope = float(jnp.sum(value_and_slope(x)[1] * step))
     assert slope == pytest.approx(float(ahead - behind) / 2e-6, rel=1e-6)
+
+
+@pytest.mark.parametrize("phi", [SMALL, Hermite(dimension=5, subset=0)])
+def test_a_total_is_the_weighted_sum_of_the_features_and_so_is_its_slope(phi):
+    """Which it makes without them."""
+    weights = jnp.asarray([0.5, 2.0, 0.0, 1.0])
+    with jax.enable_x64(True):
+        x = records(dimension=phi.dimension, dtype=np.float64)
+
+        def plain(x):
+            return weights @ phi(x)
+
+        def fast(x):
+            return phi.total(x, lambda norms: weights * norms)
+
+        np.testing.assert_allclose(fast(x), plain(x), atol=1e-12)
+        way = jnp.asarray(np.random.default_rng(1).normal(size=phi.size))
+        slopes = [jax.jit(jax.grad(lambda x, of=of: of(x) @ way))(x) for of in (fast, plain)]
+        np.testing.assert_allclose(*slopes, atol=1e-10)
 
 
 @pytest.mark.parametrize("phi", [SMALL, Hermite(dimension=5, order=150, rho=0.99)])

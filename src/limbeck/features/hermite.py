@@ -45,7 +45,7 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from limbeck.errors import UserError
-from limbeck.features.base import FeatureMap, unit_norm
+from limbeck.features.base import FeatureMap, Weigh, unit_norm
 
 # Half of the exponential, exp(−(2C + 1)/4), is a number of float32 up to here.
 MOST_ORDER = 150
@@ -97,12 +97,27 @@ class Hermite(FeatureMap):
 
     def __call__(self, x: Float[Array, "n d"]) -> Float[Array, "n f"]:
         """The sum kernel's, coordinate by coordinate, then the product kernel's."""
+        functions, products = self._parts(x)
+        of_sum = jnp.moveaxis(functions, 0, 2).reshape(len(x), -1)
+        return unit_norm(jnp.concatenate([of_sum, products], axis=1))
+
+    def total(self, x: Float[Array, "n d"], weigh: Weigh) -> Float[Array, " f"]:
+        """Without the features of any record laid out one after the other."""
+        functions, products = self._parts(x)
+        squares = jnp.sum(functions**2, axis=(0, 2)) + jnp.sum(products**2, axis=1)
+        inverse = jax.lax.rsqrt(squares)  # some function is large, wherever a coordinate is
+        w = inverse * weigh(jnp.sqrt(squares) * inverse)
+        of_sum = jnp.sum(w[:, None] * functions, axis=1)
+        return jnp.concatenate([of_sum.T.ravel(), w @ products])
+
+    def _parts(self, x: Float[Array, "n d"]) -> tuple[Float[Array, "c n d"], Float[Array, "n p"]]:
+        """Of the sum kernel by order, and of the product kernel."""
         functions = _functions(self.scale * x, self.rho, self._highest)
-        parts = [functions[:, :, : self.order + 1].reshape(len(x), -1) / math.sqrt(self.dimension)]
-        if self.subset:
-            few = functions[:, self._coordinates, : self.order_product + 1]
-            parts.append(functools.reduce(_products, jnp.moveaxis(few, 1, 0)))
-        return unit_norm(jnp.concatenate(parts, axis=1))
+        of_sum = functions[: self.order + 1] / math.sqrt(self.dimension)
+        if not self.subset:
+            return of_sum, jnp.zeros((len(x), 0), x.dtype)
+        few = functions[: self.order_product + 1, :, self._coordinates]
+        return of_sum, functools.reduce(_products, few.transpose(2, 1, 0))
 
     @property
     def _highest(self) -> int:
@@ -116,10 +131,14 @@ class Hermite(FeatureMap):
             return np.asarray(drawn[: self.subset], np.int32)
 
 
-def _functions(x: Float[Array, "n d"], rho: float, order: int) -> Float[Array, "n d c"]:
-    """φ_0, ..., φ_order of every coordinate, by the recursion."""
+def _functions(x: Float[Array, "n d"], rho: float, order: int) -> Float[Array, "c n d"]:
+    """φ_0, ..., φ_order of every coordinate."""
     reach = math.sqrt(2 * order + 1)
-    x = jnp.clip(x, -reach, reach)
+    return _recursion(rho, order, jnp.clip(x, -reach, reach))
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def _recursion(rho: float, order: int, x: Float[Array, "n d"]) -> Float[Array, "c n d"]:
     half = jnp.exp(-rho / (1 + rho) / 2 * x**2)
     c = np.arange(order)
     ups, downs = np.sqrt(2 * rho / (c + 1)), rho * np.sqrt(c / (c + 1))
@@ -130,12 +149,27 @@ def _functions(x: Float[Array, "n d"], rho: float, order: int) -> Float[Array, "
     ) -> tuple[tuple[Float[Array, "n d"], Float[Array, "n d"]], Float[Array, "n d"]]:
         (before, now), (up, down) = last, weights
         after = up * x * now - down * before
-        return (now, after), after
+        return (now, after), after * half
 
     first = (1 - rho**2) ** 0.25 * half
     weights = jnp.asarray(ups, x.dtype), jnp.asarray(downs, x.dtype)
     _, others = jax.lax.scan(step, (jnp.zeros_like(first), first), weights)
-    return jnp.moveaxis(jnp.concatenate([first[None], others]) * half, 0, -1)
+    return jnp.concatenate([(first * half)[None], others])
+
+
+@_recursion.defjvp
+def _recursion_jvp(
+    rho: float,
+    order: int,
+    primals: tuple[Float[Array, "n d"]],
+    tangents: tuple[Float[Array, "n d"]],
+) -> tuple[Float[Array, "c n d"], Float[Array, "c n d"]]:
+    """φ_c' = √(2ρc) φ_{c−1} − 2ρ/(1 + ρ) x φ_c, for H_c' = 2c H_{c−1}: no recursion backwards."""
+    (x,), (dx,) = primals, tangents
+    functions = _recursion(rho, order, x)
+    rises = jnp.asarray(np.sqrt(2 * rho * np.arange(1, order + 1)), x.dtype)[:, None, None]
+    below = jnp.concatenate([jnp.zeros_like(functions[:1]), rises * functions[:-1]])
+    return functions, (below - 2 * rho / (1 + rho) * x * functions) * dx
 
 
 def _products(a: Float[Array, "n p"], b: Float[Array, "n q"]) -> Float[Array, "n pq"]:
