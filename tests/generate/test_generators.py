@@ -12,6 +12,7 @@ from limbeck.errors import UserError
 from limbeck.features.fourier import Fourier
 from limbeck.features.mixed import Mixed
 from limbeck.generate import nets, sampling, training
+from limbeck.generate.moment_matching import DPMERF
 from limbeck.generate.nets import Shape
 from limbeck.generate.training import Descent, Target
 from limbeck.privacy.noise import entropy
@@ -132,6 +133,14 @@ def learned(steps):
 @pytest.fixture(scope="module")
 def generator():
     return learned(300)
+
+
+def test_pictures_take_many_small_steps_of_at_least_ten_records_a_class():
+    assert DPMERF().descent_for(TABLE) == Descent(2000, 500, 0.01)
+    digits, objects = (Schema(classes=range(n), image=ImageShape(8, 8, 1)) for n in (10, 100))
+    assert DPMERF().descent_for(digits) == Descent(8000, 25, 0.01)
+    assert DPMERF().descent_for(objects) == Descent(8000, 10, 0.01)
+    assert DPMERF(steps=5, batch=30).descent_for(digits) == Descent(5, 3, 0.01)
 
 
 def test_training_finds_records_with_the_moments(generator):
