@@ -6,6 +6,7 @@ import pytest
 
 from limbeck.bundle import Saved
 from limbeck.data.schema import ImageShape, Schema
+from limbeck.errors import UserError
 from limbeck.generate import judge, nets, sampling
 from limbeck.generate.judge import Judge
 from limbeck.generate.moment_matching import _judged
@@ -68,14 +69,22 @@ def test_a_class_that_it_never_sees_is_drawn_all_the_same():
 
 
 def test_it_is_kept_as_arrays(by_brightness):
-    again = judge.from_arrays(judge.to_arrays(by_brightness))
+    again = judge.from_arrays(judge.to_arrays(by_brightness), 90, 3)
     np.testing.assert_array_equal(again.weight, by_brightness.weight)
     np.testing.assert_array_equal(again.bias, by_brightness.bias)
-    assert judge.from_arrays({}) is None
+    assert judge.from_arrays({}, 90, 3) is None
+
+
+@pytest.mark.parametrize("kept", [slice(1), slice(0)])
+def test_one_of_other_pictures_is_refused_in_a_line(by_brightness, kept):
+    arrays = judge.to_arrays(by_brightness)
+    arrays["judge.weight"] = arrays["judge.weight"][kept]
+    with pytest.raises(UserError, match="another version"):
+        sampling.draw(PICTURES, generator(**arrays), 5, entropy(0))
 
 
 def test_a_generator_that_went_out_of_bounds_has_none():
     """What it makes is no picture, and the bundle refuses it with a message that helps."""
     fine = generator()
     lost = Saved(fine.config, {name: array * np.nan for name, array in fine.arrays.items()})
-    assert judge.from_arrays(_judged(PICTURES, lost, entropy(0)).arrays) is None
+    assert judge.from_arrays(_judged(PICTURES, lost, entropy(0)).arrays, 90, 3) is None

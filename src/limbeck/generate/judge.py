@@ -50,7 +50,17 @@ def to_arrays(judge: Judge) -> dict[str, NDArray[np.float32]]:
     return {f"judge.{name}": array for name, array in judge._asdict().items()}
 
 
-def from_arrays(arrays: dict[str, NDArray[Any]]) -> Judge | None:
-    """The inverse; None where there is no judge."""
+def from_arrays(arrays: dict[str, NDArray[Any]], width: int, classes: int) -> Judge | None:
+    """The inverse; None where there is no judge.
+
+    Raises
+    ------
+    ValueError : it is one of other records.
+    """
     found = {name: arrays[key] for name in Judge._fields if (key := f"judge.{name}") in arrays}
-    return Judge(**found) if found else None
+    if not found:
+        return None
+    judge = Judge(**found)
+    if (judge.weight.shape, judge.bias.shape) != ((width, classes), (classes,)):
+        raise ValueError("the judge's arrays are not those of this schema")
+    return judge

@@ -37,7 +37,7 @@ def draw(
         net, frozen = nets.from_arrays(generator.arrays, schema, shape)
         labels = _labels(np.asarray(generator.config["shares"]), n, entropy)
         places = Places(**generator.config["places"])
-        judged = judge.from_arrays(generator.arrays)
+        judged = judge.from_arrays(generator.arrays, schema.width, len(schema.classes))
     except (LookupError, ValueError, TypeError):
         raise UserError("the generator was written by another version of Limbeck") from None
     one_hot = np.eye(len(schema.classes), dtype=np.float32)[labels]
