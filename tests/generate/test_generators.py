@@ -136,11 +136,17 @@ def generator():
 
 
 def test_pictures_take_many_small_steps_of_at_least_ten_records_a_class():
-    assert DPMERF().descent_for(TABLE) == Descent(2000, 500, 0.01)
     digits, objects = (Schema(classes=range(n), image=ImageShape(8, 8, 1)) for n in (10, 100))
-    assert DPMERF().descent_for(digits) == Descent(8000, 25, 0.01)
-    assert DPMERF().descent_for(objects) == Descent(8000, 10, 0.01)
-    assert DPMERF(steps=5, batch=30).descent_for(digits) == Descent(5, 3, 0.01)
+    assert DPMERF().descent_for(TABLE, 3.0) == Descent(2000, 500, 0.01)
+    assert DPMERF().descent_for(digits, 0.3) == Descent(8000, 25, 0.01)
+    assert DPMERF().descent_for(objects, 0.3) == Descent(8000, 10, 0.01)
+
+
+def test_steps_are_fewer_where_the_noise_is_longer_than_a_mean_but_not_if_they_were_asked_for():
+    digits = Schema(classes=range(10), image=ImageShape(8, 8, 1))
+    assert DPMERF().descent_for(digits, 4.0) == Descent(2000, 25, 0.01)
+    assert DPMERF().descent_for(digits, 1e9).steps == 1
+    assert DPMERF(steps=5, batch=30).descent_for(digits, 4.0) == Descent(5, 3, 0.01)
 
 
 def test_training_finds_records_with_the_moments(generator):

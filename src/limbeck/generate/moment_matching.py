@@ -53,7 +53,8 @@ class MomentMatching(abc.ABC):
     records : how many records the bundle holds; more can be drawn from its generator.
     steps, batch, learning_rate : of the generator's training: Adam, at a rate that falls to zero
         along a cosine, on so many records at a time, equally many of each class. If they are not
-        given, 2000 of 1000 for rows of a table, and 8000 of 250 for pictures, at least ten a class.
+        given, 2000 of 1000 for rows of a table, and 8000 of 250 for pictures, at least ten a class;
+        fewer where the noise is longer than a mean can be, for they would learn the noise.
     code : the number of random numbers that a record is made of; if it is not given, 10 for rows of
         a table and 20 for pictures.
     judged : whether pictures that look like another class are drawn again (`judge.py`).
@@ -159,9 +160,10 @@ class MomentMatching(abc.ABC):
     ) -> Saved:
         # Whole numbers: the last digits of a noisy number are nobody's business.
         counts = np.maximum(np.rint(measured.counts), noise[COUNTS])
-        target = target_of(measured.sums, counts, noise[EMBEDDING])
+        lengths = noise[EMBEDDING] * math.sqrt(measured.sums.shape[1]) / counts
+        target = target_of(measured.sums, counts, lengths)
         shape = self._shape(schema)
-        descent = self.descent_for(schema)
+        descent = self.descent_for(schema, float(np.median(lengths)))
         key = jax.random.key(int.from_bytes(source.bytes(4), "little"))
         net, frozen = train(schema, phi, target, shape, descent, key, progress)
         config = {
@@ -172,12 +174,17 @@ class MomentMatching(abc.ABC):
         generator = Saved(config, nets.to_arrays(net, frozen))
         return _judged(schema, generator, source) if self.judged and schema.is_image else generator
 
-    def descent_for(self, schema: Schema) -> Descent:
-        """As it was asked for, or many small steps for pictures and fewer large ones for rows."""
+    def descent_for(self, schema: Schema, noise: float) -> Descent:
+        """As it was asked for, or many small steps for pictures and fewer large ones for rows.
+
+        `noise` is the length of a mean's noise.
+        """
         classes = len(schema.classes)
-        steps, batch = (8000, max(250, 10 * classes)) if schema.is_image else (2000, 1000)
+        steps, batch = 2000, 1000
+        if schema.is_image:
+            steps, batch = round(8000 / max(1, noise)), max(250, 10 * classes)
         per_class = max(1, round((self.batch or batch) / classes))
-        return Descent(self.steps or steps, per_class, self.learning_rate)
+        return Descent(self.steps or max(steps, 1), per_class, self.learning_rate)
 
     def _shape(self, schema: Schema) -> Shape:
         if not schema.is_image:
@@ -210,12 +217,11 @@ def _judged(schema: Schema, generator: Saved, source: Entropy) -> Saved:
     return Saved(generator.config, {**generator.arrays, **its})
 
 
-def target_of(sums: moments.Floats, counts: moments.Floats, noise: float) -> Target:
+def target_of(sums: moments.Floats, counts: moments.Floats, lengths: moments.Floats) -> Target:
     """The mean of each class, and its weight: less where noise is longer than any mean can be.
 
     A mean of unit vectors has norm one at most; its noise has length σ√F/n.
     """
-    lengths = noise * math.sqrt(sums.shape[1]) / counts
     weights = 1 / (1 + lengths**2)
     return Target(
         (sums / counts[:, None]).astype(np.float32),
