@@ -134,3 +134,22 @@ def test_every_stored_result_belongs_to_a_cell():
     keys = [results.key(c) for table in cells.tables() for c in cells.cells_of(table)]
     for record in json.loads(STORED.read_text()):
         assert {name: record[name] for name in keys[0]} in keys
+
+
+def test_cells_that_score_one_release_follow_each_other(monkeypatch, tmp_path):
+    """Else every one of them would make it anew."""
+    ran = []
+
+    def run(cell, seed, published, progress):
+        ran.append((cell.setting, cell.evaluator))
+        return {"value": 0.5}
+
+    monkeypatch.setattr(runs, "run", run)
+    chosen = [
+        dataclasses.replace(DIGITS, setting=setting, evaluator=evaluator)
+        for evaluator in ("logreg", "mlp")
+        for setting in ("width=100", "width=50")
+    ]
+    command._run(chosen, [0], False, tmp_path / "store.json", [])
+    wide, narrow = "width=100", "width=50"
+    assert ran == [(wide, "logreg"), (wide, "mlp"), (narrow, "logreg"), (narrow, "mlp")]

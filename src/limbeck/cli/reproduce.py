@@ -84,12 +84,16 @@ def _chosen(table: str, cells: list[str], methods: list[str]) -> "list[Cell]":
 def _run(
     chosen: "list[Cell]", seeds: list[int], published: bool, store: Path, records: "list[Record]"
 ) -> None:
-    """What is missing; each result is kept as soon as it is there."""
+    """What is missing; each result is kept as soon as it is there.
+
+    Cells that score one release follow each other, so that it is made once.
+    """
     from limbeck.reproduce import results, runs
 
+    in_turn = sorted(chosen, key=lambda cell: chosen.index(runs.first_of_release(cell, chosen)))
     with stages() as progress:
         for seed in seeds:
-            for cell in chosen:
+            for cell in in_turn:
                 if seed in results.seeds_done(records, cell, published):
                     continue
                 found = runs.run(cell, seed, published, progress)

@@ -98,6 +98,15 @@ def runnable(cell: Cell) -> bool:
     return known and cell.data in NAMED and cell.evaluator in EVALUATORS
 
 
+def first_of_release(cell: Cell, cells: list[Cell]) -> Cell:
+    """The first of the cells that scores the same release as this one."""
+
+    def release(cell: Cell) -> tuple[object, ...]:
+        return cell.method, cell.data, cell.per_class, cell.epsilon, cell.setting
+
+    return next(other for other in cells if release(other) == release(cell))
+
+
 def run(
     cell: Cell, seed: int, published: bool = False, progress: Progress = silent
 ) -> dict[str, Any]:
