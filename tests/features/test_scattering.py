@@ -42,12 +42,13 @@ def by_fourier(x, scales, angles):
 
     Kymatio subsamples between, so both agree where the wavelets have no energy beyond: to 2%.
     """
-    from limbeck.features import scattering
+    from limbeck.features import morlet
 
-    sides = tuple(scattering._padded(side, scales) for side in x.shape)
-    pads = scattering._padding(*x.shape, sides)
+    sides = tuple(morlet.padded(side, scales) for side in x.shape)
+    before = [(side - own) // 2 for side, own in zip(sides, x.shape, strict=True)]
+    pads = [(b, s - n - b) for b, s, n in zip(before, sides, x.shape, strict=True)]
     u0 = np.pad(x, pads, mode="reflect")
-    window = np.fft.fft2(scattering._gabor(sides, 0.8 * 2 ** (scales - 1), 0, 0, 1)).real
+    window = np.fft.fft2(morlet._gabor(sides, 0.8 * 2 ** (scales - 1), 0, 0, 1)).real
 
     def convolved(u, spectrum):
         return np.fft.ifft2(np.fft.fft2(u) * spectrum)
@@ -56,8 +57,7 @@ def by_fourier(x, scales, angles):
         return convolved(u, window).real[:: 2**scales, :: 2**scales][1:-1, 1:-1]
 
     waves = [
-        [scattering._morlet(sides, j, angle, angles) for angle in range(angles)]
-        for j in range(scales)
+        [morlet._morlet(sides, j, angle, angles) for angle in range(angles)] for j in range(scales)
     ]
     first, second = [], []
     for j1, of_scale in enumerate(waves):

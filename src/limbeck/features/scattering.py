@@ -11,11 +11,13 @@ channels are Kymatio's (its π is 3.1415), and so is the result.
 
 **How it is computed.** Pictures here are small, and a processor multiplies matrices far better
 than it transforms them. All maps are real, and so are the wavelets' spectra; hence Hartley's
-transform, the real sibling of Fourier's, along height and width: two symmetric matrices. In it a
-convolution joins a frequency with its mirror images only, and subsampling adds frequencies up that
-can no longer be told apart. So wavelets and subsampling are one small real matrix at each frequency
-that is left, and the way back is as short as the result. Records are the last axis throughout: each
-step is one product and nothing is transposed. The window is a Gaussian and therefore separable.
+transform, the real sibling of Fourier's, along height and width: two symmetric matrices, into which
+the padding goes as well. In it a convolution joins a frequency with its mirror images only, and
+subsampling adds frequencies up that can no longer be told apart. So a convolution is a weighted sum
+of pieces of the spectrum, some of them read backwards, in one pass; and the way back is as short as
+the result. The way of derivatives is the same, with weights of its own. Records, colours and the
+first angle are the last axis throughout, so that nothing is transposed. The window is a Gaussian
+and therefore separable.
 
 References
 ----------
@@ -26,20 +28,18 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
-from numpy.typing import NDArray
 
 from limbeck.errors import UserError
 from limbeck.features.base import FeatureMap, unit_norm
+from limbeck.features.morlet import Bank, Filters, Matrices, filter_bank, padded
 
-Floats = NDArray[np.floating]
-Complexes = NDArray[np.complexfloating]
-Modulus = Callable[[Float[Array, "h w 2 m"]], Float[Array, "h w m"]]
+Maps = Float[Array, "h o w m"]  # o: angles of the second wavelet; m: of the first, colours, records
+Modulus = Callable[[Maps, Maps], Maps]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -84,16 +84,16 @@ class Scattering(FeatureMap):
         """The positions that are kept, along the height and along the width."""
         height, width, _ = self.shape
         scale = 2**self.scales
-        return tuple(_padded(side, self.scales) // scale - 2 for side in (height, width))
+        return tuple(padded(side, self.scales) // scale - 2 for side in (height, width))
 
     @property
     def batch(self) -> int:
         """What the caches hold, on the way back too.
 
-        A multiple of eight records: then every record takes the same way through the vector units,
-        and is rounded alike.
+        A multiple of four records, which stand side by side: then every record takes the same way
+        through the vector units, and is rounded alike.
         """
-        return 8
+        return 8 if self.shape[2] == 1 else 4
 
     def __call__(self, x: Float[Array, "n d"]) -> Float[Array, "n f"]:
         """Coefficients, normalised within the record."""
@@ -122,11 +122,10 @@ class Scattering(FeatureMap):
         """
         units = []
 
-        def kept(z: Float[Array, "h w 2 k"]) -> Float[Array, "h w k"]:
-            modulus = _modulus(z)
-            some = modulus > 0
-            unit = z / jnp.where(some, modulus, 1)[:, :, None]
-            units.append(jnp.where(some[:, :, None], unit, 0)[..., None])
+        def kept(re: Maps, im: Maps) -> Maps:
+            modulus = _modulus(re, im)
+            inverse = jnp.where(modulus > 0, 1 / jnp.where(modulus > 0, modulus, 1), 0)
+            units.append(((re * inverse)[..., None], (im * inverse)[..., None]))
             return modulus
 
         found = self._scattered(x[None], kept)
@@ -134,10 +133,10 @@ class Scattering(FeatureMap):
         def linear(directions: Float[Array, "b d"]) -> Float[Array, "b f"]:
             own = iter(units)
 
-            def along(z: Float[Array, "h w 2 m"]) -> Float[Array, "h w m"]:
-                unit = next(own)
-                z = z.reshape(*unit.shape[:-1], -1)
-                return jnp.sum(unit * z, axis=2).reshape(*z.shape[:2], -1)
+            def along(re: Maps, im: Maps) -> Maps:
+                shape, (down, across) = re.shape, next(own)
+                apart = (*down.shape[:-1], -1)  # directions
+                return (down * re.reshape(apart) + across * im.reshape(apart)).reshape(shape)
 
             scattered = self._scattered(directions, along)
             first = jnp.broadcast_to(found, scattered.shape)
@@ -148,14 +147,11 @@ class Scattering(FeatureMap):
 
     def _scattered(self, x: Float[Array, "n d"], modulus: Modulus) -> Float[Array, "k h w n"]:
         height, width, colours = self.shape
-        filters = _filters(height, width, self.scales, self.orientations, str(x.dtype))
-
-        def of_colour(plane: Float[Array, "h w n"]) -> Float[Array, "k h w n"]:
-            found = _scatter(filters, plane, self.orientations, modulus)
-            return found.transpose(2, 0, 1, 3)
-
-        planes = x.reshape(len(x), height, width, colours).transpose(3, 1, 2, 0)
-        return jnp.concatenate([of_colour(plane) for plane in planes])  # apart, for the caches
+        filters = filter_bank(height, width, self.scales, self.orientations, str(x.dtype))
+        planes = x.reshape(len(x), height, width, colours).transpose(1, 2, 3, 0)
+        found = _scatter(filters, planes.reshape(height, width, -1), self.orientations, modulus)
+        found = found.reshape(*found.shape[:3], colours, -1).transpose(3, 2, 0, 1, 4)
+        return found.reshape(self.channels, *found.shape[2:])
 
     def _normalised(self, found: Float[Array, "k h w n"]) -> Float[Array, "f n"]:
         if self.group:
@@ -175,214 +171,127 @@ def _in_pieces(
     return found.reshape(len(padded), -1)[: len(x)]
 
 
-class _Filters(NamedTuple):
-    padding: tuple[tuple[int, int], tuple[int, int]]
-    waves: dict[tuple[int, int], Floats]  # by resolution 2^-r of the map and scale of the wavelet
-    window: list[tuple[Floats, Floats]]  # by resolution; along the height, along the width
-
-
 def _scatter(
-    filters: _Filters, x: Float[Array, "h w n"], angles: int, modulus: Modulus
+    filters: Filters, x: Float[Array, "h w n"], angles: int, modulus: Modulus
 ) -> Float[Array, "h1 w1 k n"]:
-    u0 = jnp.pad(x, (*filters.padding, (0, 0)), mode="reflect")
-    zero, first, second = _smooth(filters, u0, 0)[:, :, None], [], []
-    scales = len(filters.window)
+    u0 = x[:, None]
+    zero, first, second = _smooth(filters.smooth_picture, u0), [], []
+    scales = len(filters.smooth)
     for j1 in range(scales):
-        u1 = modulus(_wavelets(filters.waves[0, j1], u0))  # [h, w, (θ₁ n)]
-        s1 = _smooth(filters, u1, j1)
-        first.append(s1.reshape(*s1.shape[:2], angles, -1))
+        u1 = modulus(*_wavelets(filters.first[j1], u0, 1))  # [h, 1, w, (θ₁ n)]
+        s1 = _smooth(filters.smooth[j1], u1)
+        first.append(s1.reshape(len(s1), s1.shape[2], angles, -1))
         finer = []
         for j2 in range(j1 + 1, scales):
-            u2 = modulus(_wavelets(filters.waves[j1, j2], u1))  # [h, w, (θ₂ θ₁ n)]
-            s2 = _smooth(filters, u2, j2)
-            finer.append(s2.reshape(*s2.shape[:2], angles, angles, -1))
+            u2 = modulus(*_wavelets(filters.second[j1, j2], u1, angles))  # [h, θ₂, w, (θ₁ n)]
+            s2 = _smooth(filters.smooth[j2], u2)
+            finer.append(s2.reshape(*s2.shape[:3], angles, -1))
         if finer:  # by θ₁, then j₂, then θ₂
-            s2 = jnp.stack(finer, axis=2).transpose(0, 1, 4, 2, 3, 5)
+            s2 = jnp.stack(finer, axis=1).transpose(0, 3, 4, 1, 2, 5)
             second.append(s2.reshape(*s2.shape[:2], -1, s2.shape[-1]))
-    return jnp.concatenate([zero, *first, *second], axis=2)
+    return jnp.concatenate([zero.swapaxes(1, 2), *first, *second], axis=2)
 
 
-def _wavelets(waves: Floats, u: Float[Array, "h w n"]) -> Float[Array, "h1 w1 2 m"]:
-    """u ⋆ ψ_θ for all angles θ, which come before the records on the last axis."""
-    height, width = waves.shape[:2]
-    convolved = _product(waves, _images(_hartley(u), len(u) // height))
-    back = _hartley(convolved.reshape(height, width, -1))
-    return back.reshape(height, width, 2, -1)
+def _wavelets(bank: Bank, u: Float[Array, "h 1 w n"], outer: int) -> tuple[Maps, Maps]:
+    """u ⋆ ψ_θ for all angles θ, the real parts and the imaginary ones.
 
-
-def _images(x: Float[Array, "h w n"], stride: int) -> Float[Array, "k l 2 i n"]:
-    """What of the spectrum `x` enters a convolution, by the frequency (k, l) where it ends.
-
-    x_kl and x_-k-l for the real part, x_k-l and x_-kl for the imaginary one, and of each the
-    frequencies that become (k, l) when only every `stride`-th value is kept.
+    Angles are the axis `outer`, or with `outer` 1 they come before the records on the last axis,
+    which makes that long.
     """
-    height, width, count = x.shape[0] // stride, x.shape[1] // stride, x.shape[2]
-    down, across = _mirrored(x, 0), _mirrored(x, 1)
-    images = jnp.stack([x, _mirrored(down, 1), across, down])
-    images = images.reshape(2, 2, stride, height, stride, width, count)
-    return images.transpose(3, 5, 0, 1, 2, 4, 6).reshape(height, width, 2, -1, count)
-
-
-def _mirrored(x: Float[Array, "h w n"], axis: int) -> Float[Array, "h w n"]:
-    """Frequency −k in the place of k."""
-    return jnp.roll(jnp.flip(x, axis), 1, axis)
-
-
-@jax.custom_jvp
-def _modulus(z: Float[Array, "h w 2 n"]) -> Float[Array, "h w n"]:
-    """|z| of real and imaginary parts."""
-    return jnp.sqrt(z[:, :, 0] ** 2 + z[:, :, 1] ** 2)
-
-
-@_modulus.defjvp
-def _modulus_jvp(
-    primals: tuple[Float[Array, "h w 2 n"]], tangents: tuple[Float[Array, "h w 2 n"]]
-) -> tuple[Float[Array, "h w n"], Float[Array, "h w n"]]:
-    """Along the unit vector z/|z|; at zero, where there is none, the derivative is zero."""
-    (z,), (dz,) = primals, tangents
-    modulus = _modulus(z)
-    inverse = jnp.where(modulus > 0, 1 / jnp.where(modulus > 0, modulus, 1), 0)
-    return modulus, inverse * jnp.sum(z * dz, axis=2)
-
-
-def _smooth(filters: _Filters, u: Float[Array, "h w n"], r: int) -> Float[Array, "h1 w1 n"]:
-    return _separable(*filters.window[r], u)
-
-
-def _hartley(u: Float[Array, "h w n"]) -> Float[Array, "h w n"]:
-    """To the basis of cas(2πkh/H) cas(2πlw/W) with cas = cos + sin, and back."""
-    along_height, along_width = (_cas(side).astype(u.dtype) for side in u.shape[:2])
-    return _separable(along_height, along_width, u)
-
-
-def _separable(
-    along_height: Floats, along_width: Floats, u: Float[Array, "h w n"]
-) -> Float[Array, "h1 w1 n"]:
-    rows = _product(along_height, u.reshape(len(u), -1)).reshape(-1, *u.shape[1:])
-    return _product(np.broadcast_to(along_width, (len(rows), *along_width.shape)), rows)
-
-
-def _product(matrix: Floats, u: Float[Array, "*b k n"]) -> Float[Array, "*b m n"]:
-    """matrix @ u, and on the way back the transposed matrix, laid out as fast products need it.
-
-    Left to itself, the compiler multiplies by a matrix that it has to read along the columns. JAX
-    has then no way forward of derivatives; `Scattering.along` is one.
-    """
-    transposed = np.ascontiguousarray(np.swapaxes(matrix, -1, -2))
+    parts, images, angles, stride, height, _, width = bank.weights.shape
+    weights = bank.weights.reshape(2, 2, outer, -1, *bank.weights.shape[3:])
+    weights = weights.transpose(0, 1, 4, 6, 5, 2, 7, 3)[..., None]  # [.., a, b, k, o, l, i, 1]
+    sides = height, width
 
     @jax.custom_vjp
-    def product(u: Float[Array, "*b k n"]) -> Float[Array, "*b m n"]:
-        return jnp.matmul(matrix, u)
+    def convolved(u: Float[Array, "h 1 w n"]) -> tuple[Maps, Maps]:
+        spectrum = _separable(bank.there, u)[:, 0]
 
-    product.defvjp(
-        lambda u: (jnp.matmul(matrix, u), None), lambda _, d: (jnp.matmul(transposed, d),)
-    )
-    return product(u)
-
-
-def _padded(side: int, scales: int) -> int:
-    """The side with room for the window, a multiple of its scale."""
-    return int((side // 2**scales + 2) * 2**scales)
-
-
-@functools.lru_cache(maxsize=8)
-def _filters(height: int, width: int, scales: int, angles: int, dtype: str) -> _Filters:
-    """Everything that does not depend on the picture."""
-    sides = _padded(height, scales), _padded(width, scales)
-    spectra = {}
-    for j in range(scales):
-        bank = [_morlet(sides, j, angle, angles) for angle in range(angles)]
-        for r in range(j + 1):
-            spectra[r, j] = np.stack([_coarser(_coarser(wave, 0, r), 1, r) for wave in bank])
-    waves = {
-        (r, j): _waves(spectrum, 2 ** (j - r)).astype(dtype)
-        for (r, j), spectrum in spectra.items()
-        if r == 0 or j > r
-    }
-    window = np.fft.fft2(_gabor(sides, 0.8 * 2 ** (scales - 1), 0, 0, 1)).real
-    along = [window[:, 0] / math.sqrt(window[0, 0]), window[0] / math.sqrt(window[0, 0])]
-    return _Filters(
-        padding=_padding(height, width, sides),
-        waves=waves,
-        window=[
-            (
-                _window(_coarser(along[0], 0, r), 2 ** (scales - r)).astype(dtype),
-                _window(_coarser(along[1], 0, r), 2 ** (scales - r)).astype(dtype),
+        def part(which: int) -> Maps:
+            total = sum(
+                weights[which, image, a, b]
+                * _image(spectrum, sides, (a, b), which, image)[:, None, :, None]
+                for image in range(images)
+                for a in range(stride)
+                for b in range(stride)
             )
-            for r in range(scales)
-        ],
-    )
+            total = jnp.asarray(total).reshape(height, outer, width, -1)
+            return _separable((bank.here[0][:-1], bank.here[1][:-1]), total)
+
+        return part(0), part(1)
+
+    def transposed(_: None, d: tuple[Maps, Maps]) -> tuple[Float[Array, "h 1 w n"]]:
+        """An even spectrum is its own transpose, an odd one (the imaginary part) its negative."""
+        total = jnp.zeros(())
+        for which in range(parts):
+            spectra = _separable(bank.here, d[which])
+            spectra = spectra.reshape(height + 1, outer, width + 1, angles // outer, -1)
+            for image in range(images):
+                for o, i in np.ndindex(outer, angles // outer):
+                    weight = weights[which, image, ..., o, :, i, :].transpose(0, 2, 1, 3, 4)
+                    piece = _image(spectra[:, o, :, i], sides, (0, 0), which, image)
+                    total = total + (-1) ** which * weight * piece[:, None]
+        total = total.reshape(stride * height, 1, stride * width, -1)
+        return (_separable((bank.there[0][:-1].T, bank.there[1][:-1].T), total),)
+
+    convolved.defvjp(lambda u: (convolved(u), None), transposed)
+    return convolved(u)
 
 
-def _padding(
-    height: int, width: int, sides: tuple[int, int]
-) -> tuple[tuple[int, int], tuple[int, int]]:
-    more = sides[0] - height, sides[1] - width
-    return (more[0] // 2, more[0] - more[0] // 2), (more[1] // 2, more[1] - more[1] // 2)
+def _image(
+    x: Float[Array, "k1 l1 n"],
+    sides: tuple[int, int],
+    place: tuple[int, int],
+    part: int,
+    image: int,
+) -> Float[Array, "k l n"]:
+    """The piece of the spectrum `x` of these `sides` that begins at `place` times them.
 
-
-def _gabor(
-    sides: tuple[int, int], sigma: float, theta: float, frequency: float, slant: float
-) -> Complexes:
-    """A plane wave under a Gaussian that is 1/slant times as long across, made periodic."""
-    height, width = sides
-    h, w = np.arange(-2 * height, 3 * height)[:, None], np.arange(-2 * width, 3 * width)
-    along = math.cos(theta) * h + math.sin(theta) * w
-    across = math.cos(theta) * w - math.sin(theta) * h
-    exponent = -(along**2 + slant**2 * across**2) / (2 * sigma**2) + 1j * frequency * along
-    tiles = np.exp(exponent).reshape(5, height, 5, width)
-    return np.asarray(tiles.sum(axis=(0, 2)) * slant / (2 * 3.1415 * sigma**2))
-
-
-def _morlet(sides: tuple[int, int], j: int, angle: int, angles: int) -> Floats:
-    """The spectrum of ψ_{j,θ}: a Gabor wave less a Gaussian, so that its mean is zero."""
-    sigma, slant = 0.8 * 2**j, 4 / angles
-    theta = (int(angles - angles / 2 - 1) - angle) * math.pi / angles
-    wave = _gabor(sides, sigma, theta, 3 / 4 * math.pi / 2**j, slant)
-    bump = _gabor(sides, sigma, theta, 0, slant)
-    return np.asarray(np.fft.fft2(wave - wave.sum() / bump.sum() * bump).real)
-
-
-def _coarser(spectrum: Floats, axis: int, r: int) -> Floats:
-    """The frequencies that are left at a resolution of 2^-r."""
-    side = spectrum.shape[axis]
-    left = side >> r
-    return np.take(spectrum, np.r_[0 : (left + 1) // 2, side - left // 2 : side], axis)
-
-
-def _fourier(side: int) -> Complexes:
-    return np.asarray(np.exp(-2j * np.pi * np.outer(np.arange(side), np.arange(side)) / side))
-
-
-def _cas(side: int) -> Floats:
-    """Hartley's transform: orthonormal, symmetric, and its own inverse."""
-    fourier = _fourier(side)
-    return np.asarray((fourier.real - fourier.imag) / math.sqrt(side))
-
-
-def _waves(psi: Floats, stride: int) -> Floats:
-    """The matrices [k, l, ri, θ, image] of convolutions with the spectra ψ̂ [θ, k, l] of one scale.
-
-    Along one axis an even spectrum multiplies cas_k, and an odd one turns it into −i cas_−k. With
-    ψ̂ taken apart into what is even or odd along the height and along the width, the convolution is
-
-        ψ̂_ee x_kl − ψ̂_oo x_-k-l + i (ψ̂_eo x_k-l + ψ̂_oe x_-kl).
+    For the real part x_kl and x_-k-l, for the imaginary one x_k-l and x_-kl.
     """
-    angles, height, width = psi.shape
-    (ee, eo), (oe, oo) = (_even_and_odd(part, 2) for part in _even_and_odd(psi, 1))
-    parts = np.stack([ee, -oo, eo, oe]) / stride
-    parts = parts.reshape(2, 2, angles, stride, height // stride, stride, width // stride)
-    parts = parts.transpose(4, 6, 0, 2, 1, 3, 5)
-    return parts.reshape(*parts.shape[:4], 2 * stride**2)
+    for axis, mirrored in enumerate((image, image ^ part)):
+        start, side = place[axis] * sides[axis], sides[axis]
+        if mirrored:
+            x = jnp.flip(x, axis)
+        x = jax.lax.slice_in_dim(x, start, start + side, axis=axis)
+    return x
 
 
-def _even_and_odd(spectrum: Floats, axis: int) -> tuple[Floats, Floats]:
-    mirrored = np.roll(np.flip(spectrum, axis), 1, axis)
-    return (spectrum + mirrored) / 2, (spectrum - mirrored) / 2
+@jax.custom_vjp
+def _modulus(re: Maps, im: Maps) -> Maps:
+    """|re + i im|; at zero, where it has no derivative, that is zero."""
+    return jnp.sqrt(re**2 + im**2)
 
 
-def _window(spectrum: Floats, stride: int) -> Floats:
-    """Convolution with the window at every `stride`-th place, without the outermost two."""
-    fourier = _fourier(len(spectrum))
-    matrix = fourier.conj()[::stride] @ (spectrum[:, None] * fourier) / len(spectrum)
-    return np.asarray(matrix.real[1:-1])
+def _modulus_back(z: tuple[Maps, Maps], d: Maps) -> tuple[Maps, Maps]:
+    re, im = jax.lax.optimization_barrier(z)  # else moduli are kept as well, beyond the caches
+    scaled = d / jnp.maximum(_modulus(re, im), 1e-19)
+    return scaled * re, scaled * im
+
+
+_modulus.defvjp(lambda re, im: (_modulus(re, im), (re, im)), _modulus_back)
+
+
+def _smooth(matrices: Matrices, u: Maps) -> Maps:
+    """u ⋆ φ.
+
+    On the way back the matrices are laid out as fast products need them; left to itself, the
+    compiler reads them along the columns. JAX has then no way forward of derivatives;
+    `Scattering.along` is one.
+    """
+    transposed = np.ascontiguousarray(matrices[0].T), np.ascontiguousarray(matrices[1].T)
+    smooth = jax.custom_vjp(functools.partial(_separable, matrices))
+    smooth.defvjp(
+        lambda u: (_separable(matrices, u), None), lambda _, d: (_separable(transposed, d),)
+    )
+    return smooth(u)
+
+
+def _separable(matrices: Matrices, u: Maps) -> Maps:
+    """Products along the width and along the height."""
+    height, outer, width, count = u.shape
+    along_height, along_width = matrices
+    every_row = np.broadcast_to(along_width, (height * outer, *along_width.shape))
+    columns = jnp.matmul(every_row, u.reshape(height * outer, width, count))
+    rows = jnp.matmul(along_height, columns.reshape(height, -1))
+    return rows.reshape(-1, outer, len(along_width), count)
