@@ -153,3 +153,9 @@ def test_cells_that_score_one_release_follow_each_other(monkeypatch, tmp_path):
     command._run(chosen, [0], False, tmp_path / "store.json", [])
     wide, narrow = "width=100", "width=50"
     assert ran == [(wide, "logreg"), (wide, "mlp"), (narrow, "logreg"), (narrow, "mlp")]
+
+
+def test_a_row_says_by_what_it_is_scored_where_the_table_has_several():
+    pictures = cells.cells_of("dp-ntk/table2")
+    assert len({(page.row(cell, [])[0], cell.method) for cell in pictures}) == len(pictures)
+    assert page.row(DIGITS, [])[0] == DIGITS.label

@@ -1,5 +1,6 @@
 """The page of all reproductions, made from the stored results."""
 
+import functools
 import statistics
 import tomllib
 from importlib import resources
@@ -37,8 +38,7 @@ def row(cell: Cell, records: list[Record], published: bool = False) -> list[str]
     digits = 1 if cell.percent else 3
     theirs = f"{cell.theirs:g}" + (f" ± {cell.spread}" if cell.spread else "")
     ours = results.found(records, cell, published)
-    metric = "" if cell.metric == "accuracy" else f", {cell.metric}"
-    head = [cell.label + metric, cell.method, theirs]
+    head = [_named(cell), cell.method, theirs]
     if ours is None:
         return [*head, "not run", "", ""]
     spread = ""
@@ -51,6 +51,18 @@ def row(cell: Cell, records: list[Record], published: bool = False) -> list[str]
         "" if cell.setting == OUR_PROTOCOL else f"{ours.mean - cell.theirs:+.{digits}f}",
         seconds,
     ]
+
+
+def _named(cell: Cell) -> str:
+    """The label, and how it is scored where that is not the same in all of the table."""
+    evaluator = cell.evaluator if _several_evaluators(cell.table) else ""
+    metric = "" if cell.metric == "accuracy" else cell.metric
+    return ", ".join(filter(None, (cell.label, evaluator, metric)))
+
+
+@functools.cache
+def _several_evaluators(table: str) -> bool:
+    return len({cell.evaluator for cell in cells_of(table)}) > 1
 
 
 def _summary(records: list[Record]) -> str:
@@ -83,7 +95,7 @@ def _below(records: list[Record]) -> list[str]:
             if ours and verdict(cell, ours) == "below":
                 digits = 1 if cell.percent else 3
                 numbers = f"{ours.mean:.{digits}f}, paper {cell.theirs:g}"
-                found.append(f"- {table} {cell.label}, {cell.method}: {numbers}")
+                found.append(f"- {table} {_named(cell)}, {cell.method}: {numbers}")
     return (
         ["What we have not reached:", "", *found] if found else ["Nothing that was run is below."]
     )
