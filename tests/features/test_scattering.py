@@ -174,6 +174,19 @@ def test_derivatives_along_directions_are_those_of_the_way_back(scattering):
     np.testing.assert_allclose(back @ directions.T, ways @ found.T, atol=1e-2)
 
 
+def test_the_precision_is_that_of_the_picture_where_float64_is_at_hand():
+    """As it is behind the wall."""
+    scattering = Scattering(shape=(9, 9, 1))
+    x = pictures(scattering.shape, count=8)
+    ways = np.random.default_rng(0).normal(size=(8, scattering.size)).astype(np.float32)
+    with jax.enable_x64(True):
+        found, back = jax.vjp(scattering, jnp.asarray(x))
+        (slopes,) = back(jnp.asarray(ways))
+        pulled_back = scattering.back(jnp.asarray(x[0]), jnp.asarray(ways))
+        along = scattering.along(jnp.asarray(x[0]), jnp.asarray(x))
+    assert {a.dtype for a in (found, slopes, pulled_back, along)} == {np.dtype(np.float32)}
+
+
 def test_derivatives_along_directions_are_zero_where_the_modulus_is():
     scattering = Scattering(shape=(12, 12, 1), group=None)
     slopes = jax.jit(scattering.along)(np.zeros(144, np.float32), np.eye(144, dtype=np.float32))

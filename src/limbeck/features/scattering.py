@@ -222,7 +222,7 @@ def _wavelets(bank: Bank, u: Float[Array, "h 1 w n"], outer: int) -> tuple[Maps,
 
     def transposed(_: None, d: tuple[Maps, Maps]) -> tuple[Float[Array, "h 1 w n"]]:
         """An even spectrum is its own transpose, an odd one (the imaginary part) its negative."""
-        total = jnp.zeros(())
+        total: Array = jnp.zeros((), u.dtype)
         for which in range(parts):
             spectra = _separable(bank.here, d[which])
             spectra = spectra.reshape(height + 1, outer, width + 1, angles // outer, -1)
