@@ -90,7 +90,8 @@ def _run(
     """
     from limbeck.reproduce import results, runs
 
-    in_turn = sorted(chosen, key=lambda cell: chosen.index(runs.first_of_release(cell, chosen)))
+    releases = list(dict.fromkeys(map(runs.release, chosen)))
+    in_turn = sorted(chosen, key=lambda cell: releases.index(runs.release(cell)))
     with stages() as progress:
         for seed in seeds:
             for cell in in_turn:

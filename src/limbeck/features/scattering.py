@@ -123,10 +123,9 @@ class Scattering(FeatureMap):
         units = []
 
         def kept(re: Maps, im: Maps) -> Maps:
-            modulus = _modulus(re, im)
-            inverse = jnp.where(modulus > 0, 1 / jnp.where(modulus > 0, modulus, 1), 0)
-            units.append(((re * inverse)[..., None], (im * inverse)[..., None]))
-            return modulus
+            down, across = _modulus_back((re, im), jnp.ones_like(re))
+            units.append((down[..., None], across[..., None]))
+            return _modulus(re, im)
 
         found = self._scattered(x[None], kept)
 

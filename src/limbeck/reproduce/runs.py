@@ -98,13 +98,9 @@ def runnable(cell: Cell) -> bool:
     return known and cell.data in NAMED and cell.evaluator in EVALUATORS
 
 
-def first_of_release(cell: Cell, cells: list[Cell]) -> Cell:
-    """The first of the cells that scores the same release as this one."""
-
-    def release(cell: Cell) -> tuple[object, ...]:
-        return cell.method, cell.data, cell.per_class, cell.epsilon, cell.setting
-
-    return next(other for other in cells if release(other) == release(cell))
+def release(cell: Cell) -> tuple[object, ...]:
+    """What is made for a cell: the same for all that only score it otherwise."""
+    return cell.method, cell.data, cell.per_class, cell.epsilon, cell.setting
 
 
 def run(
