@@ -11,7 +11,7 @@ from numpy.polynomial import hermite
 
 from limbeck.errors import UserError
 from limbeck.features.base import features_of
-from limbeck.features.hermite import Hermite, _functions
+from limbeck.features.hermite import Hermite, _functions, _within
 
 SMALL = Hermite(dimension=5, order=6, subset=3, order_product=2)
 
@@ -23,8 +23,8 @@ def records(n=4, dimension=5, dtype=np.float32):
 def functions(x, rho, order, dtype=np.float64):
     """φ_0, ..., φ_order, a row a point."""
     with jax.enable_x64(True):
-        points = jnp.asarray(x, dtype)[:, None]
-        found = jax.jit(_functions, static_argnums=(1, 2))(points, rho, order)
+        points = _within(jnp.asarray(x, dtype)[:, None], order)
+        found = jax.jit(_functions, static_argnums=(0, 1))(rho, order, points)
         return np.asarray(found)[:, :, 0].T
 
 

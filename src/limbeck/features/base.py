@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 from numpy.typing import NDArray
 
 # From the norms of records' features to what each is multiplied by.
@@ -23,6 +23,10 @@ Weigh = Callable[[Float[Array, " n"]], Float[Array, " n"]]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+CORES = os.cpu_count() or 1
+# So many pieces of records are made into features in one call, of so many numbers at most.
+PIECES, NUMBERS = 16, 2**22
 
 
 class Partials(NamedTuple):
@@ -139,15 +143,31 @@ def features_of(phi: FeatureMap, x: NDArray[np.floating]) -> NDArray[np.float32]
     to the last bit, wherever it stands and whoever stands beside it.
     """
     found = np.empty((len(x), phi.size), np.float32)
+    room = min(PIECES, max(1, NUMBERS // (phi.batch * phi.size)))
+    pieces = -(-len(x) // phi.batch)
+    size = phi.batch * min(room, max(1, -(-pieces // CORES)))
 
     def fill(start: int) -> None:
-        piece = x[start : start + phi.batch]
-        padded = np.zeros((phi.batch, x.shape[1]), np.float32)
-        padded[: len(piece)] = piece
-        found[start : start + len(piece)] = _apply(phi, padded)[: len(piece)]
+        some = x[start : start + size]
+        padded = np.zeros((room * phi.batch, x.shape[1]), np.float32)
+        padded[: len(some)] = some
+        made = _in_turn(phi, padded, -(-len(some) // phi.batch))
+        found[start : start + len(some)] = made[: len(some)]
 
-    side_by_side(fill, range(0, len(x), phi.batch))
+    side_by_side(fill, range(0, len(x), size))
     return found
+
+
+@functools.partial(jax.jit, static_argnames=("phi",))
+def _in_turn(phi: FeatureMap, x: Float[Array, "n d"], pieces: int) -> Float[Array, "n f"]:
+    """φ of the first so many pieces, in memory that each of them finds warm."""
+
+    def one(piece: Int[Array, ""], found: Float[Array, "n f"]) -> Float[Array, "n f"]:
+        start = piece * phi.batch
+        made = phi(jax.lax.dynamic_slice_in_dim(x, start, phi.batch))
+        return jax.lax.dynamic_update_slice_in_dim(found, made, start, axis=0)
+
+    return jax.lax.fori_loop(0, pieces, one, jnp.zeros((len(x), phi.size), x.dtype))
 
 
 def side_by_side(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
@@ -164,16 +184,11 @@ def side_by_side(function: Callable[[Item], Result], items: Iterable[Item]) -> l
     items = list(items)
     if len(items) == 1:
         return [function(items[0])]
-    pool = ThreadPoolExecutor(os.cpu_count())
+    pool = ThreadPoolExecutor(CORES)
     try:
         return list(pool.map(one, items))
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-@functools.partial(jax.jit, static_argnames=("phi",))
-def _apply(phi: FeatureMap, x: Float[Array, "n d"]) -> Float[Array, "n f"]:
-    return phi(x)
 
 
 def unit_norm(x: Float[Array, "n f"], axis: int = 1) -> Float[Array, "n f"]:

@@ -37,6 +37,8 @@ the bound on H_c.
 import dataclasses
 import functools
 import math
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -49,6 +51,9 @@ from limbeck.features.base import FeatureMap, Weigh, unit_norm
 
 # Half of the exponential, exp(−(2C + 1)/4), is a number of float32 up to here.
 MOST_ORDER = 150
+
+# State, φ_c, φ_c' and what is given for c, to the next state and what is kept of c.
+Visit = Callable[[Any, Array, Array, Any], tuple[Any, Any]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -97,27 +102,30 @@ class Hermite(FeatureMap):
 
     def __call__(self, x: Float[Array, "n d"]) -> Float[Array, "n f"]:
         """The sum kernel's, coordinate by coordinate, then the product kernel's."""
-        functions, products = self._parts(x)
+        functions = _functions(self.rho, self.order, self._reached(x)) / math.sqrt(self.dimension)
         of_sum = jnp.moveaxis(functions, 0, 2).reshape(len(x), -1)
-        return unit_norm(jnp.concatenate([of_sum, products], axis=1))
+        return unit_norm(jnp.concatenate([of_sum, self._products(x)], axis=1))
 
     def total(self, x: Float[Array, "n d"], weigh: Weigh) -> Float[Array, " f"]:
-        """Without the features of any record laid out one after the other."""
-        functions, products = self._parts(x)
-        squares = jnp.sum(functions**2, axis=(0, 2)) + jnp.sum(products**2, axis=1)
+        """Order by order: the functions of all orders are never there at once."""
+        scaled, products = self._reached(x), self._products(x)
+        squares = _squares(self.rho, self.order, scaled) / self.dimension
+        squares += jnp.sum(products**2, axis=1)
         inverse = jax.lax.rsqrt(squares)  # some function is large, wherever a coordinate is
         w = inverse * weigh(jnp.sqrt(squares) * inverse)
-        of_sum = jnp.sum(w[:, None] * functions, axis=1)
+        of_sum = _sums(self.rho, self.order, scaled, w / math.sqrt(self.dimension))
         return jnp.concatenate([of_sum.T.ravel(), w @ products])
 
-    def _parts(self, x: Float[Array, "n d"]) -> tuple[Float[Array, "c n d"], Float[Array, "n p"]]:
-        """Of the sum kernel by order, and of the product kernel."""
-        functions = _functions(self.scale * x, self.rho, self._highest)
-        of_sum = functions[: self.order + 1] / math.sqrt(self.dimension)
+    def _products(self, x: Float[Array, "n d"]) -> Float[Array, "n p"]:
+        """The features of the product kernel."""
         if not self.subset:
-            return of_sum, jnp.zeros((len(x), 0), x.dtype)
-        few = functions[: self.order_product + 1, :, self._coordinates]
-        return of_sum, functools.reduce(_products, few.transpose(2, 1, 0))
+            return jnp.zeros((len(x), 0), x.dtype)
+        few = _functions(self.rho, self.order_product, self._reached(x[:, self._coordinates]))
+        return functools.reduce(_all_products, few.transpose(2, 1, 0))
+
+    def _reached(self, x: Float[Array, "n d"]) -> Float[Array, "n d"]:
+        """Scaled."""
+        return _within(self.scale * x, self._highest)
 
     @property
     def _highest(self) -> int:
@@ -131,47 +139,99 @@ class Hermite(FeatureMap):
             return np.asarray(drawn[: self.subset], np.int32)
 
 
-def _functions(x: Float[Array, "n d"], rho: float, order: int) -> Float[Array, "c n d"]:
-    """φ_0, ..., φ_order of every coordinate."""
+def _within(x: Float[Array, "n d"], order: int) -> Float[Array, "n d"]:
+    """Coordinates farther out than functions up to `order` reach, where these end."""
     reach = math.sqrt(2 * order + 1)
-    return _recursion(rho, order, jnp.clip(x, -reach, reach))
+    return jnp.clip(x, -reach, reach)
+
+
+def _in_turn(
+    rho: float, order: int, x: Float[Array, "n d"], visit: Visit, start: Any, given: Any = None
+) -> tuple[Any, Any]:
+    """What `visit` makes of φ_c and φ_c' of every coordinate, one order c after the other.
+
+    It has the state that it left, and the c-th of what is `given`; it returns its next state, and
+    what is to be kept of this order. The slope has no recursion of its own: H_c' = 2c H_{c−1}, so
+    φ_c' = √(2ρc) φ_{c−1} − 2ρ/(1 + ρ) x φ_c.
+    """
+    half = jnp.exp(-rho / (1 + rho) / 2 * x**2)
+    c = np.arange(order + 1)
+    weights = np.sqrt(2 * rho / (c + 1)), rho * np.sqrt(c / (c + 1)), np.sqrt(2 * rho * c)
+
+    def step(last: tuple[Array, Array, Any], at: tuple[Array, Array, Array, Any]) -> Any:
+        (before, now, state), (up, down, rise, its) = last, at
+        slope = rise * before - 2 * rho / (1 + rho) * x * now
+        state, kept = visit(state, now * half, slope * half, its)
+        return (now, up * x * now - down * before, state), kept
+
+    first = (1 - rho**2) ** 0.25 * half
+    over = *(jnp.asarray(w, x.dtype) for w in weights), given
+    (_, _, state), kept = jax.lax.scan(step, (jnp.zeros_like(first), first, start), over)
+    return state, kept
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
-def _recursion(rho: float, order: int, x: Float[Array, "n d"]) -> Float[Array, "c n d"]:
-    half = jnp.exp(-rho / (1 + rho) / 2 * x**2)
-    c = np.arange(order)
-    ups, downs = np.sqrt(2 * rho / (c + 1)), rho * np.sqrt(c / (c + 1))
-
-    def step(
-        last: tuple[Float[Array, "n d"], Float[Array, "n d"]],
-        weights: tuple[Float[Array, ""], Float[Array, ""]],
-    ) -> tuple[tuple[Float[Array, "n d"], Float[Array, "n d"]], Float[Array, "n d"]]:
-        (before, now), (up, down) = last, weights
-        after = up * x * now - down * before
-        return (now, after), after * half
-
-    first = (1 - rho**2) ** 0.25 * half
-    weights = jnp.asarray(ups, x.dtype), jnp.asarray(downs, x.dtype)
-    _, others = jax.lax.scan(step, (jnp.zeros_like(first), first), weights)
-    return jnp.concatenate([(first * half)[None], others])
+def _functions(rho: float, order: int, x: Float[Array, "n d"]) -> Float[Array, "c n d"]:
+    """φ_0, ..., φ_order of every coordinate."""
+    return jnp.asarray(_in_turn(rho, order, x, lambda _, phi, slope, its: (None, phi), None)[1])
 
 
-@_recursion.defjvp
-def _recursion_jvp(
+@_functions.defjvp
+def _functions_jvp(
     rho: float,
     order: int,
     primals: tuple[Float[Array, "n d"]],
     tangents: tuple[Float[Array, "n d"]],
 ) -> tuple[Float[Array, "c n d"], Float[Array, "c n d"]]:
-    """φ_c' = √(2ρc) φ_{c−1} − 2ρ/(1 + ρ) x φ_c, for H_c' = 2c H_{c−1}: no recursion backwards."""
     (x,), (dx,) = primals, tangents
-    functions = _recursion(rho, order, x)
-    rises = jnp.asarray(np.sqrt(2 * rho * np.arange(1, order + 1)), x.dtype)[:, None, None]
-    below = jnp.concatenate([jnp.zeros_like(functions[:1]), rises * functions[:-1]])
-    return functions, (below - 2 * rho / (1 + rho) * x * functions) * dx
+    _, both = _in_turn(rho, order, x, lambda _, phi, slope, its: (None, (phi, slope)), None)
+    functions, slopes = both
+    return functions, slopes * dx
 
 
-def _products(a: Float[Array, "n p"], b: Float[Array, "n q"]) -> Float[Array, "n pq"]:
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
+def _sums(
+    rho: float, order: int, x: Float[Array, "n d"], w: Float[Array, " n"]
+) -> Float[Array, "c d"]:
+    """Σ_l w_l φ_c(x_l) of every order and coordinate."""
+    _, sums = _in_turn(rho, order, x, lambda _, phi, slope, its: (None, w @ phi), None)
+    return jnp.asarray(sums)
+
+
+def _sums_back(
+    rho: float, order: int, at: tuple[Array, Array], d: Float[Array, "c d"]
+) -> tuple[Float[Array, "n d"], Float[Array, " n"]]:
+    x, w = at
+
+    def visit(state: tuple[Array, Array], phi: Array, slope: Array, its: Array) -> Any:
+        return (state[0] + its * slope, state[1] + its * phi), None
+
+    start = jnp.zeros_like(x), jnp.zeros_like(x)
+    (slopes, values), _ = _in_turn(rho, order, x, visit, start, d)
+    return w[:, None] * slopes, jnp.sum(values, axis=1)
+
+
+_sums.defvjp(lambda rho, order, x, w: (_sums(rho, order, x, w), (x, w)), _sums_back)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
+def _squares(rho: float, order: int, x: Float[Array, "n d"]) -> Float[Array, " n"]:
+    """Σ φ_c(x_d)² over all orders and coordinates."""
+    visit: Visit = lambda state, phi, slope, its: (state + phi**2, None)  # noqa: E731
+    return jnp.sum(_in_turn(rho, order, x, visit, jnp.zeros_like(x))[0], axis=1)
+
+
+def _squares_back(
+    rho: float, order: int, x: Float[Array, "n d"], d: Float[Array, " n"]
+) -> tuple[Float[Array, "n d"]]:
+    visit: Visit = lambda state, phi, slope, its: (state + phi * slope, None)  # noqa: E731
+    found, _ = _in_turn(rho, order, x, visit, jnp.zeros_like(x))
+    return (2 * d[:, None] * found,)
+
+
+_squares.defvjp(lambda rho, order, x: (_squares(rho, order, x), x), _squares_back)
+
+
+def _all_products(a: Float[Array, "n p"], b: Float[Array, "n q"]) -> Float[Array, "n pq"]:
     """All products of a feature of `a` and one of `b`."""
     return (a[:, :, None] * b[:, None, :]).reshape(len(a), -1)
