@@ -158,6 +158,12 @@ def test_training_finds_records_with_the_moments(generator):
     assert x[:, 4].mean() == pytest.approx(0.5, abs=0.15)
 
 
+def test_nothing_recompiles_from_one_training_to_a_shorter_one(generator):
+    compiled = training._step._cached._cache_size()
+    learned(3)
+    assert training._step._cached._cache_size() == compiled
+
+
 def test_records_are_choices_and_classes_come_in_their_shares(generator):
     x, y = sampling.draw(TABLE, generator, 2001, entropy(0))
     assert set(np.unique(x[:, 1:])) == {0, 1}

@@ -24,6 +24,7 @@ from limbeck.progress import Progress, silent
 
 # Codes by which the normalisations are frozen, for each class.
 FREEZING = 500
+ADAM = optax.scale_by_adam()
 
 
 class Descent(NamedTuple):
@@ -33,9 +34,10 @@ class Descent(NamedTuple):
     per_class: int
     learning_rate: float
 
-    def optimiser(self) -> optax.GradientTransformation:
-        """Adam, at a rate that falls to zero along a cosine."""
-        return optax.adam(optax.cosine_decay_schedule(self.learning_rate, self.steps))
+    def rates(self) -> NDArray[np.float32]:
+        """Of each step; they fall to zero along a cosine."""
+        done = np.arange(self.steps) / self.steps
+        return (self.learning_rate * (1 + np.cos(np.pi * done)) / 2).astype(np.float32)
 
 
 class Target(NamedTuple):
@@ -57,12 +59,14 @@ def train(
     """The generator, and the statistics that its normalisations are frozen at."""
     start, stream, last = jax.random.split(key, 3)
     net = nets.net_for(schema, shape, start)
-    state = descent.optimiser().init(eqx.filter(net, eqx.is_array))
+    state = ADAM.init(eqx.filter(net, eqx.is_array))
     wanted = jnp.asarray(target.means), jnp.asarray(target.weights)
-    for step in range(descent.steps):
+    for step, rate in enumerate(descent.rates()):
         progress("train", step, descent.steps)
         key = jax.random.fold_in(stream, step)
-        net, state = _step(net, state, key, wanted, phi, shape, descent)
+        net, state = _step(
+            net, state, key, jnp.asarray(rate), wanted, phi, shape, descent.per_class
+        )
     return net, _frozen(net, last, len(schema.classes), shape)
 
 
@@ -71,21 +75,22 @@ def _step(
     net: Net,
     state: optax.OptState,
     key: PRNGKeyArray,
+    rate: Float[Array, ""],
     target: tuple[Float[Array, "c f"], Float[Array, " c"]],
     phi: FeatureMap,
     shape: Shape,
-    descent: Descent,
+    per_class: int,
 ) -> tuple[Net, optax.OptState]:
     means, weights = target
-    codes = _codes(key, len(means), descent.per_class, shape)
+    codes = _codes(key, len(means), per_class, shape)
 
     def loss(net: Net) -> Float[Array, ""]:
-        records = net(codes)[0].reshape(len(means), descent.per_class, -1)
+        records = net(codes)[0].reshape(len(means), per_class, -1)
         return jnp.sum(weights * jax.vmap(lambda x, mean: distance(phi, x, mean))(records, means))
 
     gradient = eqx.filter_grad(loss)(net)
-    updates, state = descent.optimiser().update(gradient, state)
-    return eqx.apply_updates(net, updates), state
+    updates, state = ADAM.update(gradient, state)
+    return eqx.apply_updates(net, jax.tree.map(lambda update: -rate * update, updates)), state
 
 
 def distance(phi: FeatureMap, x: Float[Array, "n d"], mean: Float[Array, " f"]) -> Float[Array, ""]:
