@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from limbeck.features.base import features_of
-from limbeck.features.fourier import Fourier, length_scale
+from limbeck.features.fourier import Fourier, _cos_and_sin, length_scale
 
 SMALL = Fourier(dimension=5, count=30, length_scale=1.5)
 
@@ -81,6 +81,17 @@ def test_the_derivative_is_that_of_finite_differences():
         ahead, behind = (value_and_slope(x + sign * 1e-6 * step)[0] for sign in (1, -1))
         slope = float(jnp.sum(value_and_slope(jnp.asarray(x))[1] * step))
     assert slope == pytest.approx(float(ahead - behind) / 2e-6, rel=1e-6)
+
+
+def test_cosines_sines_and_their_slopes_in_single_precision_are_as_good_as_it_is():
+    angles = np.linspace(-500, 500, 1_000_001).astype(np.float32)
+    (cos, sin), (minus_sin, slope) = jax.jvp(
+        _cos_and_sin, (jnp.asarray(angles),), (jnp.ones(len(angles)),)
+    )
+    for found in (cos, slope):
+        np.testing.assert_allclose(found, np.cos(angles.astype(np.float64)), atol=1e-6)
+    for found in (sin, -minus_sin):
+        np.testing.assert_allclose(found, np.sin(angles.astype(np.float64)), atol=1e-6)
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, 1e6])

@@ -56,8 +56,8 @@ class Fourier(FeatureMap):
 
     def __call__(self, x: Float[Array, "n d"]) -> Float[Array, "n f"]:
         """All cosines, then all sines."""
-        angles = x @ self._frequencies.astype(x.dtype)
-        return jnp.concatenate([jnp.cos(angles), jnp.sin(angles)], axis=1) / math.sqrt(self.count)
+        waves = _cos_and_sin(x @ self._frequencies.astype(x.dtype))
+        return jnp.concatenate(waves, axis=1) / math.sqrt(self.count)
 
     @functools.cached_property
     def _frequencies(self) -> Float[Array, "d m"]:
@@ -65,6 +65,26 @@ class Fourier(FeatureMap):
             shape = (self.dimension, self.count)
             normal = jax.random.normal(jax.random.key(self.seed), shape, jnp.float32)
             return normal / self.length_scale
+
+
+def _cos_and_sin(angles: Float[Array, "n m"]) -> tuple[Float[Array, "n m"], Float[Array, "n m"]]:
+    """Of every angle; in float32, which generators are trained in, to 5e-7.
+
+    XLA calls a function for each number, and both took as long as the product of matrices that
+    angles are. So whole turns are taken off, in two parts of which the first is exact; of a quarter
+    of the rest, which is within π/4, Taylor's series are short; and the angle is doubled twice.
+    """
+    if angles.dtype != jnp.float32:
+        return jnp.cos(angles), jnp.sin(angles)
+    turns = jnp.round(angles / (2 * math.pi))
+    quarter = ((angles - 6.28125 * turns) - (2 * math.pi - 6.28125) * turns) / 4
+    square = quarter**2
+    cos = 1 - square / 2 * (1 - square / 12 * (1 - square / 30 * (1 - square / 56)))
+    sin = 1 - square / 6 * (1 - square / 20 * (1 - square / 42 * (1 - square / 72)))
+    sin = quarter * sin
+    for _ in range(2):
+        cos, sin = cos**2 - sin**2, 2 * sin * cos
+    return cos, sin
 
 
 def length_scale(dimension: int) -> float:
