@@ -211,3 +211,10 @@ def test_what_cannot_be_is_refused():
         Scattering(shape=(4, 28, 1))
     with pytest.raises(UserError, match="217 channels cannot be grouped by 3"):
         Scattering(shape=(28, 28, 1), scales=3)
+
+
+@pytest.mark.parametrize("size", [1e-22, 1e-20, 1e-18, 1e-15, 1e-10])
+def test_pictures_of_next_to_nothing_have_unit_norm_or_none(size):
+    x = size * np.random.default_rng(0).normal(size=(4, 144)).astype(np.float32)
+    norms = np.linalg.norm(features_of(Scattering(shape=(12, 12, 1)), x), axis=1)
+    assert np.all((norms == 0) | (np.abs(norms - 1) < 1e-5))

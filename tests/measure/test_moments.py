@@ -53,6 +53,24 @@ def private_of(x, y):
     return limbeck.PrivateData.from_frame(frame.assign(label=y), SCHEMA)
 
 
+@pytest.mark.parametrize("phi", MAPS.values(), ids=MAPS.keys())
+@pytest.mark.parametrize("value", [np.nan, np.inf, -1e8, 1e8, 1e160, 1.7e308, 1e-310])
+def test_a_record_adds_a_vector_of_norm_one_at_most_whatever_it_holds(phi, value):
+    """No encoder makes such numbers; if one did, neither sum nor bound would suffer."""
+    rows = np.random.default_rng(0).random((4, 4))
+    rows[1, 1], rows[2] = value, value
+
+    def total(*kept):
+        with jax.enable_x64(True):
+            mask = jnp.asarray([row in kept for row in range(4)])
+            return np.asarray(moments.clipped_sum(phi, jnp.asarray(rows), mask))
+
+    for row in (1, 2):
+        moved = np.linalg.norm(total(0, row, 3) - total(0, 3))
+        assert moved <= moments.CLIP.record_norm + 1e-12
+        assert moved < 1e-12 or np.isfinite(value)
+
+
 @pytest.fixture
 def bare(monkeypatch):
     """What would be noised, instead of it."""

@@ -151,7 +151,7 @@ def features_of(phi: FeatureMap, x: NDArray[np.floating]) -> NDArray[np.float32]
         some = x[start : start + size]
         padded = np.zeros((room * phi.batch, x.shape[1]), np.float32)
         padded[: len(some)] = some
-        made = _in_turn(phi, padded, -(-len(some) // phi.batch))
+        made = np.asarray(_of_pieces(phi, padded, -(-len(some) // phi.batch)))
         found[start : start + len(some)] = made[: len(some)]
 
     side_by_side(fill, range(0, len(x), size))
@@ -159,7 +159,7 @@ def features_of(phi: FeatureMap, x: NDArray[np.floating]) -> NDArray[np.float32]
 
 
 @functools.partial(jax.jit, static_argnames=("phi",))
-def _in_turn(phi: FeatureMap, x: Float[Array, "n d"], pieces: int) -> Float[Array, "n f"]:
+def _of_pieces(phi: FeatureMap, x: Float[Array, "n d"], pieces: int) -> Float[Array, "n f"]:
     """φ of the first so many pieces, in memory that each of them finds warm."""
 
     def one(piece: Int[Array, ""], found: Float[Array, "n f"]) -> Float[Array, "n f"]:
@@ -192,9 +192,12 @@ def side_by_side(function: Callable[[Item], Result], items: Iterable[Item]) -> l
 
 
 def unit_norm(x: Float[Array, "n f"], axis: int = 1) -> Float[Array, "n f"]:
-    """Rows (columns, along axis 0) of norm one; zeros stay zero, and so does their derivative."""
+    """Rows (columns, along axis 0) of norm one, or zero, and then so is the derivative.
+
+    Zero they are below 1e-15, where squares are too small for float32 to tell the norm.
+    """
     squares = jnp.sum(x**2, axis=axis, keepdims=True)
-    some = squares > 0
+    some = squares > 1e-30
     return jnp.where(some, x / jnp.sqrt(jnp.where(some, squares, 1)), 0)
 
 

@@ -124,7 +124,7 @@ class Hermite(FeatureMap):
         return functools.reduce(_all_products, few.transpose(2, 1, 0))
 
     def _reached(self, x: Float[Array, "n d"]) -> Float[Array, "n d"]:
-        """Scaled."""
+        """Scaled, within the reach of the functions."""
         return _within(self.scale * x, self._highest)
 
     @property

@@ -78,25 +78,33 @@ class WhitenedScattering(FeatureMap):
         return Scattering(shape=self.shape)
 
     def __call__(self, x: Float[Array, "n d"]) -> Float[Array, "n f"]:
-        """The kept coordinates, weighted."""
+        """The kept coordinates, weighted.
+
+        Products are of one record at a time: in a product of several, on some processors, what
+        is left over of the last vector is rounded otherwise.
+        """
         basis = _basis(self)
-        turned = _turned(self._scattering, basis, self._scattering(_opponent(self.shape, x)))
-        return unit_norm(turned[:, basis.kept] * basis.weights.astype(x.dtype))
+
+        def kept(z: Float[Array, " f"]) -> Float[Array, " k"]:
+            turned = _turned(self._scattering, basis, z)[basis.kept]
+            return unit_norm(turned * basis.weights.astype(z.dtype), axis=0)
+
+        return jax.lax.map(kept, self._scattering(_opponent(self.shape, x)))
 
 
 def _opponent(shape: tuple[int, int, int], x: Float[Array, "n d"]) -> Float[Array, "n d"]:
     if shape[2] != 3:
         return x
-    return (x.reshape(len(x), -1, 3) @ OPPONENT.T.astype(x.dtype)).reshape(x.shape)
+    opponent = OPPONENT.T.astype(x.dtype)
+    return jax.lax.map(lambda record: (record.reshape(-1, 3) @ opponent).ravel(), x)
 
 
-def _turned(scattering: Scattering, basis: _Basis, z: Float[Array, "n f"]) -> Float[Array, "n f"]:
+def _turned(scattering: Scattering, basis: _Basis, z: Float[Array, " f"]) -> Float[Array, " f"]:
     """b, all of it."""
     paths, down, across = (part.astype(z.dtype) for part in basis[:3])
     colours, k, _ = paths.shape
-    z = z.reshape(len(z), colours, k, *scattering.grid)
-    found = jnp.einsum("ncpij,cpq,ia,jb->ncqab", z, paths, down, across)
-    return found.reshape(len(z), -1)
+    z = z.reshape(colours, k, *scattering.grid)
+    return jnp.einsum("cpij,cpq,ia,jb->cqab", z, paths, down, across).ravel()
 
 
 @functools.lru_cache(maxsize=8)
@@ -112,9 +120,8 @@ def _basis(phi: WhitenedScattering) -> _Basis:
         paths = np.linalg.eigh(moments)[1]
         down, across = (dct(np.eye(side), norm="ortho", axis=0).T for side in scattering.grid)
         every = np.arange(scattering.size, dtype=np.int32)
-        turned = np.asarray(
-            _turned(scattering, _Basis(paths, down, across, every, np.ones(1)), jnp.asarray(z))
-        )
+        basis = _Basis(paths, down, across, every, np.ones(1))
+        turned = np.asarray(jax.lax.map(lambda z: _turned(scattering, basis, z), jnp.asarray(z)))
     squares = np.mean(turned.astype(np.float64) ** 2, axis=0)
     kept = np.sort(np.argsort(-squares, kind="stable")[: phi.size]).astype(np.int32)
     return _Basis(paths, down, across, kept, 1 / np.sqrt(1 + squares[kept] / phi.floor))

@@ -112,9 +112,11 @@ def clipped_sum(
 ) -> Float[Array, " f"]:
     """Of the records that are not padding, each scaled to norm one; what is not finite is left out.
 
-    **Guarantee.** Each contributes a vector of norm at most `CLIP.record_norm`.
+    **Guarantee.** Each contributes a vector of norm at most `CLIP.record_norm`, whatever it holds:
+    encoded records are in [0, 1], and what is not is taken to be, because norms in closed form
+    lose their digits far outside.
     """
     # Zero times infinity is no number: what is left out is taken out, not multiplied away.
     sound = mask & jnp.isfinite(x).all(axis=1)
-    x = jnp.where(sound[:, None], x, 0)
+    x = jnp.clip(jnp.where(sound[:, None], x, 0), 0, 1)
     return phi.total(x, lambda norms: jnp.where(sound, CLIP.factors(norms), 0))
