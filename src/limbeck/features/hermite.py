@@ -26,7 +26,8 @@ which is stable: with c, functions grow up to c = (x² − 1)/2 and oscillate fr
 decay. They may grow from a φ_0 that is smaller than any number of float32, so half of the
 exponential is applied after the recursion. Coordinates beyond √(2C + 1) are taken to be there:
 farther out all functions decay, the sum is none of the kernel any more, and soon there is nothing
-left to scale to unit norm.
+left to scale to unit norm. Sums over records, and their derivatives, take up one order after the
+other, and functions of all orders are never there at once.
 
 References
 ----------
