@@ -167,7 +167,9 @@ def _in_turn(
 
     first = (1 - rho**2) ** 0.25 * half
     over = *(jnp.asarray(w, x.dtype) for w in weights), given
-    (_, _, state), kept = jax.lax.scan(step, (jnp.zeros_like(first), first, start), over)
+    begun = jnp.zeros_like(first), first, start
+    # Three orders in a pass: the compiler shares out among the cores what is large enough.
+    (_, _, state), kept = jax.lax.scan(step, begun, over, unroll=3)
     return state, kept
 
 
