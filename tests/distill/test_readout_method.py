@@ -14,7 +14,7 @@ from limbeck.data.schema import Schema
 from limbeck.data.source import open_source
 from limbeck.distill import matching
 from limbeck.distill.matching import Search, _made_up, _match
-from limbeck.distill.readout import GATHERED_NOISE, Readout, knots_per_number, readout_rate
+from limbeck.distill.readout import Readout, knots_per_number
 from limbeck.evaluate import krr
 from limbeck.evaluate.task import Task
 from limbeck.features import ridge
@@ -23,6 +23,7 @@ from limbeck.features.bins import Bins
 from limbeck.features.inputs import ImageInputs, inputs_of
 from limbeck.features.kernels import for_schema
 from limbeck.features.scattering import Scattering
+from limbeck.measure.descent import GATHERED_NOISE, readout_rate
 from limbeck.privacy.budget import Budget
 from limbeck.privacy.noise import entropy
 

@@ -3,7 +3,7 @@
 On a feature map φ the kernel ridge predictor of a support set is a linear readout W = Φᵀα of φ. So
 
 1. learn a readout W̃ under privacy, where that is convex, of few dimensions and cheap: softmax
-   regression by noisy gradients over all records (`measure/readout.py`);
+   regression by noisy gradients over all records (`measure/readout.py`, `measure/descent.py`);
 2. find, by ordinary optimisation, points X whose kernel ridge readout is W̃. Give each point the
    label Y = Φ W̃, what the readout says of it; then with M = ΦΦᵀ + λ tr(ΦΦᵀ)/m · I
 
@@ -41,25 +41,19 @@ from limbeck.features.base import FeatureMap
 from limbeck.features.bins import Bins, knots_of
 from limbeck.features.empirical_ntk import EmpiricalNTK
 from limbeck.features.inputs import Inputs, inputs_of
+from limbeck.measure.descent import NoisyDescent, learn
 from limbeck.measure.readout import COUNTS, GRADIENT, HISTOGRAMS, NoisyReadout
 from limbeck.privacy.accounting import calibrate, interrupted
 from limbeck.privacy.budget import Budget, Measurement
-from limbeck.privacy.clipping import Clip
 from limbeck.privacy.ledger import Ledger
 from limbeck.privacy.noise import entropy
 from limbeck.progress import Progress, silent
 
 Floats = NDArray[np.float64]
 
-# The length of the noise that a column of the readout may gather over all steps.
-GATHERED_NOISE = 42.0
-# Beyond this rate steps only overshoot.
-FASTEST = 100.0
 # Of the smallest class, how many records stand against one unit of noise in a feature.
 RECORDS_PER_NOISE = 10.0
 FEWEST_KNOTS, MOST_KNOTS = 2, 8
-# The weight of a class against the rarest: the root of how often they occur.
-BALANCE = 0.5
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -161,7 +155,8 @@ class Readout:
                 placed = tuple(knots_of(h, deviation, rows, knots) for h in histograms)
                 phi = dataclasses.replace(phi, knots=placed)
             oracle.look(phi, inputs)
-            readout = self._learn(oracle, phi, counts, once, progress)
+            descent = NoisyDescent(self.steps, self.clip, self.momentum, self.averaged, self.rate)
+            readout = learn(oracle, descent, phi.size, counts, noise[GRADIENT], progress)
         except KeyboardInterrupt:
             raise interrupted(ledger, budget) from None
 
@@ -182,52 +177,6 @@ class Readout:
             ledger=ledger,
             seeded=source.seeded,
         )
-
-    def _learn(
-        self,
-        oracle: NoisyReadout,
-        phi: FeatureMap,
-        counts: Floats,
-        once: float,
-        progress: Progress,
-    ) -> Floats:
-        """W̃, centred over the classes and of norm √classes: the scale decides nothing."""
-        weights = (counts.min() / counts) ** BALANCE
-        rows = float(weights @ counts)
-        rate = self.rate
-        if isinstance(rate, str):
-            rate = readout_rate(self.steps, self.momentum, rows, once, phi.size)
-        readout = np.zeros((phi.size, len(counts)))
-        velocity, total = np.zeros_like(readout), np.zeros_like(readout)
-        kept = min(self.averaged, self.steps)
-        for step in range(self.steps):
-            progress("learn", step, self.steps)
-            gradient = oracle.gradient(readout, weights, Clip(bound=self.clip))
-            velocity = self.momentum * velocity - rate * gradient / (rows * self.clip)
-            readout = readout + velocity
-            if step >= self.steps - kept:
-                total = total + readout
-        mean = total / kept
-        mean -= mean.mean(axis=1, keepdims=True)
-        return mean * math.sqrt(len(counts)) / max(float(np.linalg.norm(mean)), 1e-300)
-
-
-def readout_rate(steps: int, momentum: float, rows: float, once: float, size: int) -> float:
-    """The rate at which a column of the readout gathers noise of length `GATHERED_NOISE`.
-
-    Over T steps at rate η with momentum β, noise of deviation `once`·√T in each of F coordinates of
-    every gradient, divided by the number of rows, adds up to the length
-
-        T η/(1 − β) · once · √F / rows.
-
-    Signal adds up as T η/(1 − β) too, at first. So less noise, or more rows, means larger steps.
-
-    Examples
-    --------
-    >>> round(readout_rate(100, 0.9, 60000, 3.73, 2048), 1)
-    14.9
-    """
-    return min(FASTEST, GATHERED_NOISE * (1 - momentum) * rows / (steps * once * math.sqrt(size)))
 
 
 def knots_per_number(rarest: float, once: float, others: int, numbers: int, points: int) -> int:
