@@ -23,7 +23,6 @@ from limbeck.features.bins import Bins
 from limbeck.features.inputs import ImageInputs, inputs_of
 from limbeck.features.kernels import for_schema
 from limbeck.features.scattering import Scattering
-from limbeck.measure.descent import GATHERED_NOISE, readout_rate
 from limbeck.privacy.budget import Budget
 from limbeck.privacy.noise import entropy
 
@@ -155,18 +154,6 @@ def test_smooth_pictures_vary_less():
         return np.abs(np.diff(searched(settings)[1].reshape(-1, 8, 8), axis=1)).mean()
 
     assert variation(1.0) < 0.7 * variation(0.0)
-
-
-def test_the_rate_gathers_so_much_noise_and_no_more():
-    """Plain noise in, as the steps take it: its length at the end is the constant."""
-    steps, momentum, rows, once, size = 50, 0.5, 3000.0, 2.0, 400
-    rate = readout_rate(steps, momentum, rows, once, size)
-    rng, w, velocity = np.random.default_rng(0), np.zeros(size), np.zeros(size)
-    for _ in range(steps):
-        gradient = once * np.sqrt(steps) * rng.normal(size=size) / rows
-        velocity = momentum * velocity - rate * gradient
-        w = w + velocity
-    assert np.linalg.norm(w) == pytest.approx(GATHERED_NOISE, rel=0.15)
 
 
 def test_a_rare_class_has_fewer_features_to_carry():

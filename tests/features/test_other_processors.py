@@ -14,6 +14,7 @@ from limbeck.features.base import features_of
 from limbeck.features.fourier import Fourier
 from limbeck.features.hermite import Hermite
 from limbeck.features.scattering import Scattering
+from limbeck.features.smooth import SmoothFourier
 from limbeck.features.whitened import WhitenedScattering
 
 for width, phi in (
@@ -22,6 +23,7 @@ for width, phi in (
     (117, Scattering(shape=(13, 9, 1))),
     (17, Fourier(dimension=17, count=101, length_scale=1.5)),
     (13, Hermite(dimension=13)),
+    (351, SmoothFourier(shape=(13, 9, 3), count=101)),
 ):
     x = np.random.default_rng(0).normal(size=(phi.batch + 3, width)).astype(np.float32)
     whole = features_of(phi, x)

@@ -8,7 +8,7 @@ from limbeck.distill.dp_kip import DPKIP
 from limbeck.distill.kip import KIP
 from limbeck.errors import UserError
 from limbeck.reproduce import runs
-from limbeck.reproduce.cells import OURS, cells_of, published_settings, tables
+from limbeck.reproduce.cells import LABELLED, OURS, cells_of, published_settings, tables
 
 # Rows times columns, without the dashes.
 PRINTED = {
@@ -64,6 +64,15 @@ def test_numbers_are_those_of_the_paper(table, method, label, printed):
 def test_our_own_method_stands_beside_the_better_kernel():
     assert cell("dp-kip/table2", OURS, "fashion_mnist:10:eps10").theirs == 86.2
     assert cell("dp-kip/table3", OURS, "mnist:20:eps1:part=left").theirs == 97.78
+
+
+def test_labelled_pictures_stand_beside_the_best_of_all():
+    best = {
+        (c.label, c.evaluator): c.theirs for c in cells_of("dp-ntk/table2") if c.method == LABELLED
+    }
+    assert len(best) == 12
+    assert best["mnist:eps1", "mlp"] == 0.916
+    assert best["fashion_mnist:eps0.2", "logreg"] == 0.714
 
 
 def test_parts_of_a_label_choose_cells():

@@ -60,6 +60,13 @@ def generate(
             rich_help_panel=METHOD,
         ),
     ] = None,
+    label_with: Annotated[
+        str | None,
+        typer.Option(
+            help="class, or readout: pictures of the class that a private readout takes them for.",
+            rich_help_panel=METHOD,
+        ),
+    ] = None,
     net: Annotated[
         str | None, typer.Option(help="fc or cnn; dp-ntk only.", rich_help_panel=METHOD)
     ] = None,
@@ -173,6 +180,7 @@ def generate(
         learning_rate=learning_rate,
         code=code,
         judged=judged,
+        label_with=label_with,
         net=net,
         widths=None if widths is None else _whole_numbers(widths),
         frequencies=frequencies,

@@ -29,11 +29,12 @@ from limbeck.features.fourier import Fourier, length_scale
 from limbeck.features.hermite import Hermite
 from limbeck.features.mixed import Mixed, columns_of
 from limbeck.features.places import Places, edges_of, places_of
-from limbeck.generate import judge, nets, sampling
+from limbeck.generate import judge, labels, nets, sampling
 from limbeck.generate.nets import COLOUR, ROWS, Shape
 from limbeck.generate.training import Descent, Target, train
 from limbeck.measure import moments
-from limbeck.measure.moments import COUNTS, EMBEDDING, HISTOGRAMS, Moments
+from limbeck.measure.moments import COUNTS, EMBEDDING, HISTOGRAMS
+from limbeck.measure.readout import GRADIENT
 from limbeck.privacy.accounting import calibrate, interrupted
 from limbeck.privacy.budget import Budget, Measurement
 from limbeck.privacy.ledger import Ledger
@@ -58,8 +59,11 @@ class MomentMatching(abc.ABC):
     code : the number of random numbers that a record is made of; if it is not given, 10 for rows of
         a table and 20 for pictures.
     judged : whether pictures that look like another class are drawn again (`judge.py`).
+    label_with : "class" for the class that a record was made for; "readout" for what a private
+        readout of real pictures says of it (`labels.py`), which takes the place of the judge.
     count_share : of the noise budget, for the number of records in each class.
     histogram_share : of the noise budget, for where the numbers of a table are.
+    label_share : of the noise budget, for that readout; the moments have one.
     """
 
     records: int = 10_000
@@ -68,8 +72,10 @@ class MomentMatching(abc.ABC):
     learning_rate: float = 0.01
     code: int | None = None
     judged: bool = True
+    label_with: Literal["class", "readout"] = "class"
     count_share: float = 0.01
     histogram_share: float = 0.05
+    label_share: float = 2.0
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -84,6 +90,8 @@ class MomentMatching(abc.ABC):
                 object.__setattr__(self, field.name, tuple(value))  # JSON has lists
                 if not value or min(value) < 1:
                     raise UserError(f"{option} must be positive numbers, as in 800,1000")
+        if self.label_with not in ("class", "readout"):
+            raise UserError(f"--label-with is class or readout, not '{self.label_with}'")
 
     @property
     @abc.abstractmethod
@@ -104,6 +112,8 @@ class MomentMatching(abc.ABC):
     ) -> Bundle:
         """The generated records, their generator and the ledger."""
         schema, source = private.schema, entropy(seed)
+        if self.label_with == "readout" and not schema.is_image:
+            raise UserError("--label-with readout is for pictures; leave it out for a table")
         phi = self.map_for(schema)
         progress("calibrate", 0, 0)
         plan = [
@@ -112,28 +122,49 @@ class MomentMatching(abc.ABC):
         ]
         if not schema.is_image and number_coordinates(schema):
             plan.append(Measurement(purpose=HISTOGRAMS, share=self.histogram_share))
+        if self.label_with == "readout":
+            plan.append(labels.planned(self.label_share))
         ledger = Ledger(calibrate(plan, budget))
         noise = {entry.purpose: float(entry.noise_multiplier or 0) for entry in ledger.plan}
 
         try:
-            # Behind the wall: where a table's numbers are, and one noisy sum of features a class.
+            # Behind the wall: where a table's numbers are, one noisy sum of features a class, and
+            # a readout if there is to be one.
             places = Places()
             if HISTOGRAMS in noise:
                 places = _places(private, noise[HISTOGRAMS], ledger, source, progress)
             measured = moments.measure(
                 private, phi, places, ledger=ledger, entropy=source, progress=progress
             )
+            # Whole numbers: the last digits of a noisy number are nobody's business.
+            counts = np.maximum(np.rint(measured.counts), noise[COUNTS])
+            labeller = None
+            if GRADIENT in noise:
+                labeller = labels.measure(
+                    private,
+                    counts,
+                    noise[GRADIENT],
+                    ledger=ledger,
+                    entropy=source,
+                    progress=progress,
+                )
 
             # Post-processing: a generator with these moments, and records from it.
-            generator = self._generator(schema, phi, places, measured, noise, source, progress)
-            x, labels = sampling.draw(schema, generator, self.records, source)
+            generator = self._generator(
+                schema, phi, places, measured.sums, counts, noise[EMBEDDING], source, progress
+            )
+            if labeller:
+                generator = labels.added(generator, labeller)
+            elif self.judged and schema.is_image:
+                generator = _judged(schema, generator, source)
+            x, found = sampling.draw(schema, generator, self.records, source)
         except KeyboardInterrupt:
             raise interrupted(ledger, budget) from None
         return Bundle.generated(
             method=self,
             schema=schema,
             x=x,
-            labels=labels,
+            labels=found,
             generator=generator,
             budget=budget,
             ledger=ledger,
@@ -153,15 +184,14 @@ class MomentMatching(abc.ABC):
         schema: Schema,
         phi: FeatureMap,
         places: Places,
-        measured: Moments,
-        noise: dict[str, float],
+        sums: moments.Floats,
+        counts: moments.Floats,
+        noise: float,
         source: Entropy,
         progress: Progress,
     ) -> Saved:
-        # Whole numbers: the last digits of a noisy number are nobody's business.
-        counts = np.maximum(np.rint(measured.counts), noise[COUNTS])
-        lengths = noise[EMBEDDING] * math.sqrt(measured.sums.shape[1]) / counts
-        target = target_of(measured.sums, counts, lengths)
+        lengths = noise * math.sqrt(sums.shape[1]) / counts
+        target = target_of(sums, counts, lengths)
         shape = self._shape(schema)
         descent = self.descent_for(schema, float(np.median(lengths)))
         key = jax.random.key(int.from_bytes(source.bytes(4), "little"))
@@ -171,8 +201,7 @@ class MomentMatching(abc.ABC):
             "shares": (counts / counts.sum()).tolist(),
             "places": places.to_json(),
         }
-        generator = Saved(config, nets.to_arrays(net, frozen))
-        return _judged(schema, generator, source) if self.judged and schema.is_image else generator
+        return Saved(config, nets.to_arrays(net, frozen))
 
     def descent_for(self, schema: Schema, noise: float) -> Descent:
         """As it was asked for, or many small steps for pictures and fewer large ones for rows.

@@ -1,5 +1,6 @@
 """Drawing records from a saved generator: post-processing, as many as one likes."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import equinox as eqx
@@ -11,12 +12,15 @@ from numpy.typing import NDArray
 from limbeck.data.schema import Schema
 from limbeck.errors import UserError
 from limbeck.features.places import Places
-from limbeck.generate import judge, nets
+from limbeck.generate import judge, labels, nets
+from limbeck.generate.labels import Labeller
 from limbeck.generate.nets import Net, Shape, Statistics
 from limbeck.privacy.noise import Entropy, standard_normal
 
 if TYPE_CHECKING:
     from limbeck.bundle import Saved
+
+Classes = NDArray[np.int64]
 
 AT_A_TIME = 1000
 # How often a record is drawn again that is taken for another class; then it stays.
@@ -30,21 +34,54 @@ def draw(
 
     Classes come in their shares, as near as whole numbers allow, in random order. Of a categorical
     column's shares one value is drawn. If the generator has a judge, records that it takes for
-    another class are drawn again.
+    another class are drawn again; if it has a labeller, a record's class is what that says.
     """
     try:
         shape = nets.shape_of(generator.config)
         net, frozen = nets.from_arrays(generator.arrays, schema, shape)
-        labels = _labels(np.asarray(generator.config["shares"]), n, entropy)
+        wanted = _wanted(np.asarray(generator.config["shares"]), n, entropy)
         places = Places(**generator.config["places"])
         judged = judge.from_arrays(generator.arrays, schema.width, len(schema.classes))
+        labelled = labels.of(generator, schema)
     except (LookupError, ValueError, TypeError):
         raise UserError("the generator was written by another version of Limbeck") from None
-    one_hot = np.eye(len(schema.classes), dtype=np.float32)[labels]
-    x, tries = _made(net, frozen, shape, one_hot, entropy), 0
-    while judged and tries < TRIES and len(wrong := np.flatnonzero(judged(x) != labels)):
-        x[wrong], tries = _made(net, frozen, shape, one_hot[wrong], entropy), tries + 1
-    return places.back(_chosen(schema, x, entropy)), labels
+
+    def make(classes: Classes) -> NDArray[np.float32]:
+        one_hot = np.eye(len(schema.classes), dtype=np.float32)[classes]
+        width = labels.WIDER if labelled else 1.0
+        return _made(net, frozen, shape, one_hot, width, entropy)
+
+    if labelled:
+        return _sorted_out(make, labelled, wanted), wanted
+    x, tries = make(wanted), 0
+    while judged and tries < TRIES and len(wrong := np.flatnonzero(judged(x) != wanted)):
+        x[wrong], tries = make(wanted[wrong]), tries + 1
+    return places.back(_chosen(schema, x, entropy)), wanted
+
+
+def _sorted_out(
+    make: Callable[[Classes], NDArray[np.float32]], labeller: Labeller, wanted: Classes
+) -> NDArray[np.float32]:
+    """As many of each class as are wanted, by what the labeller says of them.
+
+    Whichever class a record was made for, it stands where one of its own is missing. A class that
+    the labeller hardly ever sees is given what was made for it.
+    """
+    x, missing = make(wanted), np.arange(len(wanted))
+    made = x.copy()
+    for _ in range(TRIES):
+        found, left = labeller(made), []
+        for label in np.unique(wanted[missing]):
+            its, fitting = missing[wanted[missing] == label], np.flatnonzero(found == label)
+            filled = min(len(its), len(fitting))
+            x[its[:filled]] = made[fitting[:filled]]
+            left.append(its[filled:])
+        missing = np.concatenate(left)
+        if not len(missing):
+            break
+        made = make(np.resize(wanted[missing], max(len(missing), AT_A_TIME)))
+        x[missing] = made[: len(missing)]
+    return x
 
 
 def _made(
@@ -52,16 +89,17 @@ def _made(
     frozen: Statistics,
     shape: Shape,
     one_hot: NDArray[np.float32],
+    width: float,
     entropy: Entropy,
 ) -> NDArray[np.float32]:
-    """One record for each row, of that class."""
+    """One record for each row, of that class, from normal codes of this width."""
     found = []
     for start in range(0, len(one_hot), AT_A_TIME):
         piece = one_hot[start : start + AT_A_TIME]
         padded = np.zeros((AT_A_TIME, piece.shape[1]), np.float32)
         padded[: len(piece)] = piece
-        noise = standard_normal(entropy, (AT_A_TIME, shape.code)).astype(np.float32)
-        codes = nets.codes_for(jnp.asarray(noise), jnp.asarray(padded))
+        noise = width * standard_normal(entropy, (AT_A_TIME, shape.code))
+        codes = nets.codes_for(jnp.asarray(noise, jnp.float32), jnp.asarray(padded))
         found.append(np.asarray(_forward(net, codes, frozen))[: len(piece)])
     return np.concatenate(found)
 
@@ -71,7 +109,7 @@ def _forward(net: Net, codes: Float[Array, "n i"], frozen: Statistics) -> Float[
     return net(codes, frozen)[0]
 
 
-def _labels(shares: NDArray[np.float64], n: int, entropy: Entropy) -> NDArray[np.int64]:
+def _wanted(shares: NDArray[np.float64], n: int, entropy: Entropy) -> Classes:
     """So many of each class as its share says; what rounding leaves goes to the largest rests."""
     wanted = shares / shares.sum() * n
     counts = np.floor(wanted).astype(np.int64)

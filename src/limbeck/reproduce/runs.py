@@ -29,7 +29,14 @@ from limbeck.generate.moment_matching import DPHP, DPMERF, DPNTK
 from limbeck.privacy.budget import Budget
 from limbeck.progress import Progress, silent
 from limbeck.reproduce import protocol
-from limbeck.reproduce.cells import OUR_PROTOCOL, OURS, TWICE, Cell, published_settings
+from limbeck.reproduce.cells import (
+    LABELLED,
+    OUR_PROTOCOL,
+    OURS,
+    TWICE,
+    Cell,
+    published_settings,
+)
 
 DELTA = 1e-5
 NAMES = {"batch_size": "batch"}  # theirs, where ours differ
@@ -55,6 +62,7 @@ METHODS: dict[str, Callable[[Cell], Any]] = {
     "dp-ntk": lambda cell: DPNTK(
         records=_records(cell), widths=(int(cell.run_settings.get("width", 800)),)
     ),
+    LABELLED: lambda cell: DPNTK(records=_records(cell), label_with="readout"),
     "dp-merf": lambda cell: DPMERF(records=_records(cell)),
     "dp-hp": lambda cell: DPHP(records=_records(cell)),
     "g-pate": lambda cell: GPATE(records=_records(cell)),
