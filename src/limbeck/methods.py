@@ -25,6 +25,11 @@ class Method:
         return getattr(importlib.import_module(module), name)
 
 
+OF_MOMENTS = (
+    "(ε, δ)-DP, one Gaussian draw each of means, counts and, of tables, histograms; of gradients a "
+    "hundred, with --label-with readout"
+)
+
 METHODS = {
     "readout": Method(
         command="distill",
@@ -58,7 +63,7 @@ METHODS = {
         config="limbeck.generate.moment_matching:DPNTK",
         private=True,
         summary="a generator that matches class-wise means of an untrained network's gradients",
-        guarantee="(ε, δ)-DP, one Gaussian draw each of means, counts and, of tables, histograms",
+        guarantee=OF_MOMENTS,
         paper="Yang et al., Differentially Private Neural Tangent Kernels, 2023",
         docs="docs/moment_matching.md",
     ),
@@ -67,7 +72,7 @@ METHODS = {
         config="limbeck.generate.moment_matching:DPMERF",
         private=True,
         summary="the same with random Fourier features",
-        guarantee="(ε, δ)-DP, one Gaussian draw each of means, counts and, of tables, histograms",
+        guarantee=OF_MOMENTS,
         paper="Harder, Adamczewski & Park, DP-MERF, AISTATS 2021",
         docs="docs/moment_matching.md",
     ),
@@ -76,7 +81,7 @@ METHODS = {
         config="limbeck.generate.moment_matching:DPHP",
         private=True,
         summary="the same with Hermite polynomial features",
-        guarantee="(ε, δ)-DP, one Gaussian draw each of means, counts and, of tables, histograms",
+        guarantee=OF_MOMENTS,
         paper="Vinaroz et al., Hermite Polynomial Features for Private Data Generation, ICML 2022",
         docs="docs/moment_matching.md",
     ),
