@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 import json
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -235,9 +236,15 @@ def test_a_method_without_privacy_draws_no_noise_and_says_so(name, drawn):
     assert "NOT PRIVATE" in bundle.statement()
 
 
+class Run(NamedTuple):
+    seen: list
+    answers: list
+    bundle: limbeck.Bundle
+
+
 @pytest.fixture
 def measured(monkeypatch):
-    """Runs a method; returns what was noised, draw by draw, and the answers that it was given.
+    """Runs a method; returns what was noised, draw by draw, the answers, and the bundle.
 
     Measurements may depend on earlier answers, and a record is held to its bound for every answer
     that there was. So a run can be given the answers of another, in place of its own.
@@ -258,32 +265,42 @@ def measured(monkeypatch):
 
         for mechanism in originals:
             record(mechanism)
-        fit(name, private, **settings)
-        return seen, answers
+        return Run(seen, answers, fit(name, private, **settings))
 
     return run
 
 
-def assert_bounded(whole, other, adjacency):
-    """Every statistic, and the first of each purpose is moved at all."""
-    assert [purpose for purpose, _ in whole] == [purpose for purpose, _ in other]
+def assert_private(whole, other, adjacency):
+    """Every statistic within its bound, and of all else in the bundle not a bit is different."""
+    assert [purpose for purpose, _ in whole.seen] == [purpose for purpose, _ in other.seen]
     moved = {}
-    for (purpose, bounded), (_, changed) in zip(whole, other, strict=True):
+    for (purpose, bounded), (_, changed) in zip(whole.seen, other.seen, strict=True):
+        assert bounded.value.shape == changed.value.shape
+        assert bounded.record_norm == changed.record_norm
         by = np.linalg.norm(bounded.value - changed.value)
         assert by <= bounded.l2_sensitivity(adjacency), purpose
         moved.setdefault(purpose, by)
     assert moved
-    assert min(moved.values()) > 0
+    assert min(moved.values()) > 0, "the record is in no statistic"
+    assert contents(whole.bundle) == contents(other.bundle)
+
+
+def contents(bundle):
+    arrays = {"points": bundle.points, "labels": bundle.y_soft}
+    config = None
+    if bundle.generator is not None:
+        arrays, config = arrays | bundle.generator.arrays, bundle.generator.config
+    return {name: array.tobytes() for name, array in arrays.items()}, config, bundle.events
 
 
 @with_ways(TABLE_WAYS)
 def test_removing_one_row_moves_no_statistic_by_more_than_its_sensitivity(name, settings, measured):
     settings = {**everyone(name), **settings}
     frame = rows()
-    whole, answers = measured(name, table_data(frame), **settings)
+    whole = measured(name, table_data(frame), **settings)
     for gone in one_of(name, (0, 17, 39)):
-        without, _ = measured(name, table_data(frame.drop(index=gone)), answers, **settings)
-        assert_bounded(whole, without, Adjacency.ADD_REMOVE)
+        without = measured(name, table_data(frame.drop(index=gone)), whole.answers, **settings)
+        assert_private(whole, without, Adjacency.ADD_REMOVE)
 
 
 @with_ways(WAYS)
@@ -292,15 +309,15 @@ def test_a_picture_moves_no_statistic_by_more_than_its_sensitivity(name, setting
     way = {**settings, **everyone(name), "adjacency": Adjacency.REPLACE}
     if has(name, "epochs"):
         way["epochs"] = 1.0
-    whole, answers = measured(name, image_data(x, y), **way)
+    whole = measured(name, image_data(x, y), **way)
     (at,) = one_of(name, (5,), last=39)
+    fewer = image_data(np.delete(x, at, 0), np.delete(y, at))
+    assert_private(whole, measured(name, fewer, whole.answers, **way), Adjacency.ADD_REMOVE)
     for picture in (np.zeros((8, 8), int), 255 * np.eye(8, dtype=int)):
         other_x, other_y = x.copy(), y.copy()
         other_x[at], other_y[at] = picture, (y[at] + 1) % 3
-        replaced, _ = measured(name, image_data(other_x, other_y), answers, **way)
-        assert_bounded(whole, replaced, Adjacency.REPLACE)
-        fewer = image_data(np.delete(x, at, 0), np.delete(y, at))
-        assert_bounded(whole, measured(name, fewer, answers, **way)[0], Adjacency.ADD_REMOVE)
+        replaced = measured(name, image_data(other_x, other_y), whole.answers, **way)
+        assert_private(whole, replaced, Adjacency.REPLACE)
 
 
 @pytest.mark.parametrize("name", PRIVATE)

@@ -194,3 +194,22 @@ def test_a_generator_of_another_version_is_refused_in_a_line(generator, missing)
     arrays = {} if missing == "arrays" else generator.arrays
     with pytest.raises(UserError, match="another version"):
         sampling.draw(TABLE, Saved(config, arrays), 5, entropy(0))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"shares": [0.2] * 5},
+        {"shares": [-1.0, 2.0]},
+        {"shares": [float("inf"), 1.0]},
+        {"shares": [0.0, 0.0]},
+        {"code": 10**12},
+        {"code": float("inf")},
+    ],
+    ids=str,
+)
+def test_a_stranger_s_generator_is_refused_before_anything_is_made_of_it(generator, changed):
+    with pytest.raises(UserError, match="another version"):
+        sampling.draw(
+            TABLE, Saved({**generator.config, **changed}, generator.arrays), 5, entropy(0)
+        )

@@ -1,29 +1,32 @@
-"""Random Fourier features of what is smooth in a picture, of unit norm.
+"""Random Fourier features of what is smooth in a picture.
 
-    z = Bᵀx / ‖Bᵀx‖,        φ(x) = [cos ω_iᵀz, sin ω_iᵀz]_i / √m,        ω_i ~ N(0, I / ℓ²)
+    z = Bᵀx / max(‖Bᵀx‖, √D/100),     φ(x) = [cos ω_iᵀz, sin ω_iᵀz]_i / √m,     ω_i ~ N(0, I/ℓ²)
 
-B are the lowest frequencies of the cosine transform, and x the picture less its own mean. So two
-pictures are alike if they are after blurring, whatever their contrast, and what a generator adds in
-fine grain makes no difference. There are few coordinates, so that a readout of them bears noise.
+B are the lowest frequencies of the cosine transform, and x the picture less its own mean, of norm
+√D. So two pictures are alike if they are after blurring, whatever their contrast, and what a
+generator adds in fine grain makes no difference. There are few coordinates, so that a readout of
+them bears noise. A picture with next to nothing in B has its rounding errors there, which are not
+to be stretched to norm one.
 
 This is not in the papers.
 """
 
 import dataclasses
-import functools
+import math
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
+from scipy.fft import dct
 
-from limbeck.features.base import FeatureMap, unit_norm
+from limbeck.features.base import FeatureMap
 from limbeck.features.fourier import Fourier
-from limbeck.features.inputs import ImageInputs
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SmoothFourier(FeatureMap):
-    """Cosines and sines, at `count` frequencies, of a `share` of the cosines along each side.
+    """Cosines and sines at `count` frequencies of the `lowest` cosines along each side.
 
     `length_scale` is that of the Gaussian kernel on the sphere of smooth pictures.
 
@@ -34,7 +37,7 @@ class SmoothFourier(FeatureMap):
     """
 
     shape: tuple[int, int, int]
-    share: float = 0.36
+    lowest: int = 10
     count: int = 1000
     length_scale: float = 0.5
 
@@ -48,17 +51,23 @@ class SmoothFourier(FeatureMap):
 
         One record at a time: each is then rounded alike, wherever it stands.
         """
-        basis, fourier = self._parts
+        down, across = (self._cosines(side).astype(x.dtype) for side in self.shape[:2])
+        least = math.sqrt(math.prod(self.shape)) / 100
 
         def one(record: Float[Array, " d"]) -> Float[Array, " f"]:
-            return fourier(unit_norm(record[None] @ basis.astype(record.dtype)))[0]
+            picture = record.reshape(self.shape)
+            z = jnp.einsum("hwc,hi,wj->ijc", picture, down, across).ravel()
+            norm = jnp.sqrt(jnp.maximum(jnp.sum(z**2), least**2))
+            return self.fourier((z / norm)[None])[0]
 
         return jax.lax.map(one, x)
 
-    @functools.cached_property
-    def _parts(self) -> tuple[Float[Array, "d p"], Fourier]:
-        """B, and the features of what it leaves."""
-        with jax.ensure_compile_time_eval():
-            basis = jnp.asarray(ImageInputs(shape=self.shape, share=self.share).basis, jnp.float32)
-        p = basis.shape[1]
-        return basis, Fourier(dimension=p, count=self.count, length_scale=self.length_scale)
+    @property
+    def fourier(self) -> Fourier:
+        """The features of what is left of a picture."""
+        height, width, channels = self.shape
+        p = min(self.lowest, height) * min(self.lowest, width) * channels
+        return Fourier(dimension=p, count=self.count, length_scale=self.length_scale)
+
+    def _cosines(self, side: int) -> np.ndarray:
+        return np.asarray(dct(np.eye(side), norm="ortho", axis=0)[: self.lowest].T)

@@ -249,16 +249,16 @@ def to_arrays(net: Net, frozen: Statistics) -> dict[str, NDArray[np.float32]]:
 def from_arrays(
     arrays: dict[str, NDArray[np.float32]], schema: Schema, shape: Shape
 ) -> tuple[Net, Statistics]:
-    """The inverse of `to_arrays`."""
-    net = net_for(schema, shape, jax.random.key(0))
-    codes = jnp.zeros((2, shape.code + len(schema.classes)))
-    wanted = eqx.filter(net, eqx.is_array), net(codes)[1]
+    """The inverse of `to_arrays`; nothing is made of a size that the arrays do not have."""
+    net = eqx.filter_eval_shape(net_for, schema, shape, jax.random.key(0))
+    codes = jax.ShapeDtypeStruct((2, shape.code + len(schema.classes)), jnp.float32)
+    wanted = net, eqx.filter_eval_shape(lambda net, codes: net(codes)[1], net, codes)
     paths, structure = jax.tree_util.tree_flatten_with_path(wanted)
     leaves = [jnp.asarray(arrays[jax.tree_util.keystr(path)]) for path, _ in paths]
     if any(leaf.shape != old.shape for leaf, (_, old) in zip(leaves, paths, strict=True)):
         raise ValueError("the arrays are not those of such a generator")
-    weights, frozen = jax.tree_util.tree_unflatten(structure, leaves)
-    return eqx.combine(weights, net), frozen
+    found: tuple[Net, Statistics] = jax.tree_util.tree_unflatten(structure, leaves)
+    return found
 
 
 def shape_of(config: dict[str, Any]) -> Shape:

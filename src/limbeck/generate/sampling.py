@@ -1,5 +1,6 @@
 """Drawing records from a saved generator: post-processing, as many as one likes."""
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -39,12 +40,16 @@ def draw(
     try:
         shape = nets.shape_of(generator.config)
         net, frozen = nets.from_arrays(generator.arrays, schema, shape)
-        wanted = _wanted(np.asarray(generator.config["shares"]), n, entropy)
+        shares = np.asarray(generator.config["shares"], np.float64)
         places = Places(**generator.config["places"])
         judged = judge.from_arrays(generator.arrays, schema.width, len(schema.classes))
         labelled = labels.of(generator, schema)
-    except (LookupError, ValueError, TypeError):
+        sound = bool((shares >= 0).all()) and 0 < float(shares.sum()) < math.inf
+        if not sound or shares.shape != (len(schema.classes),):
+            raise ValueError("the shares are not those of this schema")
+    except (LookupError, ValueError, TypeError, OverflowError):
         raise UserError("the generator was written by another version of Limbeck") from None
+    wanted = _wanted(shares, n, entropy)
 
     def make(classes: Classes) -> NDArray[np.float32]:
         one_hot = np.eye(len(schema.classes), dtype=np.float32)[classes]
@@ -76,7 +81,7 @@ def _sorted_out(
             filled = min(len(its), len(fitting))
             x[its[:filled]] = made[fitting[:filled]]
             left.append(its[filled:])
-        missing = np.concatenate(left)
+        missing = np.sort(np.concatenate(left))
         if not len(missing):
             break
         made = make(np.resize(wanted[missing], max(len(missing), AT_A_TIME)))
