@@ -203,6 +203,8 @@ def test_a_generator_of_another_version_is_refused_in_a_line(generator, missing)
         {"shares": [-1.0, 2.0]},
         {"shares": [float("inf"), 1.0]},
         {"shares": [0.0, 0.0]},
+        {"places": {"numbers": [999], "edges": [[0, 1]], "at": [[0, 1]]}},
+        {"places": {"numbers": [0], "edges": [], "at": []}},
         {"code": 10**12},
         {"code": float("inf")},
     ],

@@ -42,6 +42,7 @@ def draw(
         net, frozen = nets.from_arrays(generator.arrays, schema, shape)
         shares = np.asarray(generator.config["shares"], np.float64)
         places = Places(**generator.config["places"])
+        places.back(np.zeros((1, schema.width)))  # of such records
         judged = judge.from_arrays(generator.arrays, schema.width, len(schema.classes))
         labelled = labels.of(generator, schema)
         sound = bool((shares >= 0).all()) and 0 < float(shares.sum()) < math.inf
