@@ -1,7 +1,5 @@
 """Labels by a private readout: the class of a picture is what the readout says, in every share."""
 
-import dataclasses
-
 import jax
 import numpy as np
 import pytest
@@ -145,5 +143,8 @@ def test_a_table_is_told_that_it_is_for_pictures():
         )
 
 
-def test_the_setting_survives_json(labelled):
-    assert dataclasses.asdict(DPMERF(label_with="readout"))["label_with"] == "readout"
+def test_the_release_says_how_it_was_labelled(labelled, tmp_path):
+    settings = limbeck.load(labelled.save(tmp_path / "release")).settings
+    assert DPMERF(**settings) == DPMERF(
+        records=300, steps=60, frequencies=200, label_with="readout"
+    )
