@@ -7,7 +7,7 @@ from the records themselves knows better, as long as it does not go by what gene
 on, into which fall those between the classes, too; and the readout says which class each is of.
 
 **Guarantee.** The readout is `DESCENT.steps` Gaussian draws over all records, planned and
-calibrated together with the moments (`measure/descent.py`). What it says of a generated picture is
+calibrated together with the moments (`models/softmax.py`). What it says of a generated picture is
 post-processing.
 """
 
@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from limbeck.data.schema import Described, Schema
+from limbeck.data.schema import HasSchema, Schema
 from limbeck.features.base import features_of
 from limbeck.features.inputs import ImageInputs
 from limbeck.features.smooth import SmoothFourier
-from limbeck.measure.descent import NoisyDescent, learn
-from limbeck.measure.readout import GRADIENT, NoisyReadout
+from limbeck.measure.contributions.readout import GRADIENT
+from limbeck.measure.readout import learn_readout
+from limbeck.measure.rows import read
+from limbeck.models.softmax import NoisyDescent
 from limbeck.privacy.budget import Measurement
-from limbeck.privacy.ledger import Ledger
-from limbeck.privacy.noise import Entropy
-from limbeck.progress import Progress, silent
+from limbeck.privacy.run import Run
 
 if TYPE_CHECKING:
     from limbeck.bundle import Saved
@@ -58,21 +58,12 @@ def planned(share: float) -> Measurement:
     return Measurement(purpose=GRADIENT, draws=DESCENT.steps, share=share)
 
 
-def measure(
-    private: Described,
-    counts: NDArray[np.float64],
-    noise_multiplier: float,
-    *,
-    ledger: Ledger,
-    entropy: Entropy,
-    progress: Progress = silent,
-) -> Labeller:
+def measure(private: HasSchema, counts: NDArray[np.float64], run: Run) -> Labeller:
     """Learned behind the wall; `counts` are noisy."""
     phi = SmoothFourier(shape=private.schema.image_shape)
-    oracle = NoisyReadout(private, ledger=ledger, entropy=entropy, progress=progress)
-    oracle.look(phi, ImageInputs(shape=phi.shape))
-    found = learn(oracle, DESCENT, phi.size, counts, noise_multiplier, progress)
-    return Labeller(phi, found.astype(np.float32))
+    rows = read(private, run, "features")
+    readout = learn_readout(run, rows, phi, ImageInputs(shape=phi.shape), DESCENT, counts)
+    return Labeller(phi, readout.astype(np.float32))
 
 
 def added(generator: "Saved", labeller: Labeller) -> "Saved":

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from limbeck.data.schema import Schema
 from limbeck.errors import UserError
-from limbeck.features.places import Places
+from limbeck.features.quantiles import QuantileMap
 from limbeck.generate import judge, labels, nets
 from limbeck.generate.labels import Labeller
 from limbeck.generate.nets import Net, Shape, Statistics
@@ -41,8 +41,8 @@ def draw(
         shape = nets.shape_of(generator.config)
         net, frozen = nets.from_arrays(generator.arrays, schema, shape)
         shares = np.asarray(generator.config["shares"], np.float64)
-        places = Places(**generator.config["places"])
-        places.back(np.zeros((1, schema.width)))  # of such records
+        places = QuantileMap(**generator.config["places"])
+        places.inverse(np.zeros((1, schema.width)))  # of such records
         judged = judge.from_arrays(generator.arrays, schema.width, len(schema.classes))
         labelled = labels.of(generator, schema)
         sound = bool((shares >= 0).all()) and 0 < float(shares.sum()) < math.inf
@@ -62,7 +62,7 @@ def draw(
     x, tries = make(wanted), 0
     while judged and tries < TRIES and len(wrong := np.flatnonzero(judged(x) != wanted)):
         x[wrong], tries = make(wanted[wrong]), tries + 1
-    return places.back(_chosen(schema, x, entropy)), wanted
+    return places.inverse(_chosen(schema, x, entropy)), wanted
 
 
 def _sorted_out(
