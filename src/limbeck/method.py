@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 
 def setting(
+    *,
     default: Any,
     meaning: str,
-    *,
     least: float | None = None,
     most: float = math.inf,
     below: float = math.inf,
@@ -57,8 +57,8 @@ def setting(
 class Method(abc.ABC):
     """A way to distil or to generate: settings, a public plan, and a run.
 
-    Subclasses are frozen, keyword-only dataclasses whose fields are made by `setting`. They define
-    the class variables below, `plan` and `run`, and override nothing else.
+    A subclass becomes a frozen, keyword-only dataclass, whose fields are made by `setting`. It
+    defines the class variables below, `plan`, `run` and, where settings must go together, `check`.
 
     Attributes
     ----------
@@ -78,6 +78,9 @@ class Method(abc.ABC):
     paper: ClassVar[str]
     docs: ClassVar[str]
     private: ClassVar[bool] = True
+
+    def __init_subclass__(cls) -> None:
+        dataclasses.dataclass(frozen=True, kw_only=True)(cls)
 
     @abc.abstractmethod
     def plan(self, schema: "Schema", budget: "Budget | None") -> "Plan":

@@ -27,7 +27,6 @@ a decaying rate, records normalised one by one; on the FC-NTK support points in 
 features gradients of the readout.
 """
 
-import dataclasses
 import math
 from collections.abc import Callable
 from typing import Any, ClassVar, Literal
@@ -68,7 +67,6 @@ from limbeck.privacy.run import Run
 Floats = NDArray[np.float64]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class DPKIP(Method):
     """Distil under differential privacy.
 
@@ -78,35 +76,51 @@ class DPKIP(Method):
     1
     """
 
-    per_class: int = setting(10, "Number of points for each class.")
-    features: str = setting("fc-ntk", "Kernel or feature map.")
+    per_class: int = setting(default=10, meaning="Number of points for each class.")
+    features: str = setting(default="fc-ntk", meaning="Kernel or feature map.")
     epochs: float | Literal["auto"] = setting(
-        "auto",
-        "How often each record is drawn on average; auto is 40 on fc-ntk and 20 on features.",
+        default="auto",
+        meaning="How often each record is drawn on average; auto is 40 on fc-ntk and 20 on features.",
     )
-    sampling_rate: float = setting(1 / 12, "Chance of each record to be in a batch.", most=1)
-    batch: int | None = setting(None, "Expected batch size, where the row count is public.")
+    sampling_rate: float = setting(
+        default=1 / 12, meaning="Chance of each record to be in a batch.", most=1
+    )
+    batch: int | None = setting(
+        default=None, meaning="Expected batch size, where the row count is public."
+    )
     clip: float | Literal["auto", "normalise"] = setting(
-        "auto",
-        "Norm C to which gradients are clipped; normalise scales each to norm one; auto is 11/√D "
+        default="auto",
+        meaning="Norm C to which gradients are clipped; normalise scales each to norm one; auto is 11/√D "
         "on fc-ntk, 1 for the readout of features, and normalises elsewhere.",
     )
     clip_in: Literal["readout", "features", "pixels"] = setting(
-        "readout", "For features, what gradients are clipped and noised with respect to."
+        default="readout",
+        meaning="For features, what gradients are clipped and noised with respect to.",
     )
     coordinates: Literal["auto", "low-frequency", "all"] = setting(
-        "auto",
-        "Coordinates in which points of images are learned; auto takes low frequencies where the "
+        default="auto",
+        meaning="Coordinates in which points of images are learned; auto takes low frequencies where the "
         "coordinates themselves are noised.",
     )
-    learning_rate: float = setting(0.1, "Rate of the optimiser.")
-    optimiser: Literal["adam", "sgd"] = setting("adam", "Optimiser of the points.")
-    schedule: Literal["cosine", "constant"] = setting("cosine", "Schedule of the rate.")
-    regularisation: float = setting(1e-4, "λ, relative to the mean of the kernel's diagonal.")
-    start_scale: float = setting(0.3, "Standard deviation of the noise that points start from.")
-    count_share: float = setting(0.01, "Share of the noise budget for the number of records.")
+    learning_rate: float = setting(default=0.1, meaning="Rate of the optimiser.")
+    optimiser: Literal["adam", "sgd"] = setting(default="adam", meaning="Optimiser of the points.")
+    schedule: Literal["cosine", "constant"] = setting(
+        default="cosine", meaning="Schedule of the rate."
+    )
+    regularisation: float = setting(
+        default=1e-4, meaning="λ, relative to the mean of the kernel's diagonal."
+    )
+    start_scale: float = setting(
+        default=0.3, meaning="Standard deviation of the noise that points start from."
+    )
+    count_share: float = setting(
+        default=0.01, meaning="Share of the noise budget for the number of records."
+    )
     corrupt: float = setting(
-        0.0, "Share of pixels that stay at the noise they start from (Table 4).", least=0, below=1
+        default=0.0,
+        meaning="Share of pixels that stay at the noise they start from (Table 4).",
+        least=0,
+        below=1,
     )
 
     name: ClassVar = "dp-kip"

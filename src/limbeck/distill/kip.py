@@ -12,7 +12,6 @@ References
 Nguyen, Chen & Lee 2021, "Dataset Meta-Learning from Kernel Ridge-Regression".
 """
 
-import dataclasses
 import math
 from typing import ClassVar, Literal, NamedTuple
 
@@ -50,23 +49,32 @@ from limbeck.privacy.run import Run
 Floats = NDArray[np.float64]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class KIP(Method):
     """Distil without privacy. A baseline: its result must not be published."""
 
-    per_class: int = setting(10, "Number of points for each class.")
-    features: str = setting("fc-ntk", "Kernel or feature map.")
-    steps: int = setting(500, "Number of gradient steps.")
+    per_class: int = setting(default=10, meaning="Number of points for each class.")
+    features: str = setting(default="fc-ntk", meaning="Kernel or feature map.")
+    steps: int = setting(default=500, meaning="Number of gradient steps.")
     sampling_rate: float = setting(
-        1 / 12, "Chance of each record to be in a batch; features take all records.", most=1
+        default=1 / 12,
+        meaning="Chance of each record to be in a batch; features take all records.",
+        most=1,
     )
-    batch: int | None = setting(None, "Expected batch size, where the row count is public.")
-    learning_rate: float = setting(0.05, "Rate of the optimiser.")
-    optimiser: Literal["adam", "sgd"] = setting("adam", "Optimiser of the points.")
-    schedule: Literal["cosine", "constant"] = setting("cosine", "Schedule of the rate.")
-    regularisation: float = setting(1e-5, "λ, relative to the mean of the kernel's diagonal.")
-    start_scale: float = setting(0.3, "Standard deviation of the noise that points start from.")
-    label_solve: bool = setting(False, "Solve for the labels of the final points.")
+    batch: int | None = setting(
+        default=None, meaning="Expected batch size, where the row count is public."
+    )
+    learning_rate: float = setting(default=0.05, meaning="Rate of the optimiser.")
+    optimiser: Literal["adam", "sgd"] = setting(default="adam", meaning="Optimiser of the points.")
+    schedule: Literal["cosine", "constant"] = setting(
+        default="cosine", meaning="Schedule of the rate."
+    )
+    regularisation: float = setting(
+        default=1e-5, meaning="λ, relative to the mean of the kernel's diagonal."
+    )
+    start_scale: float = setting(
+        default=0.3, meaning="Standard deviation of the noise that points start from."
+    )
+    label_solve: bool = setting(default=False, meaning="Solve for the labels of the final points.")
 
     name: ClassVar = "kip"
     command: ClassVar = "distill"

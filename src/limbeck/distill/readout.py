@@ -57,7 +57,6 @@ RECORDS_PER_NOISE = 10.0
 FEWEST_KNOTS, MOST_KNOTS = 2, 8
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class Readout(Method):
     """Distil under differential privacy, by way of a readout.
 
@@ -67,31 +66,48 @@ class Readout(Method):
     100
     """
 
-    per_class: int = setting(10, "Number of points for each class.")
+    per_class: int = setting(default=10, meaning="Number of points for each class.")
     features: str = setting(
-        "auto",
-        "Feature map; auto is whitened-scatter for images and bins for tables, and fc-ntk that "
+        default="auto",
+        meaning="Feature map; auto is whitened-scatter for images and bins for tables, and fc-ntk that "
         "kernel at a finite width.",
     )
-    steps: int = setting(100, "Noisy gradient steps of the readout, each over all records.")
-    clip: float = setting(0.5, "Norm to which the gradient of a record is clipped.")
-    momentum: float = setting(0.9, "Momentum of the gradient steps.", below=1)
-    averaged: int = setting(11, "The readout is the mean over this many of the last steps.")
+    steps: int = setting(
+        default=100, meaning="Noisy gradient steps of the readout, each over all records."
+    )
+    clip: float = setting(default=0.5, meaning="Norm to which the gradient of a record is clipped.")
+    momentum: float = setting(default=0.9, meaning="Momentum of the gradient steps.", below=1)
+    averaged: int = setting(
+        default=11, meaning="The readout is the mean over this many of the last steps."
+    )
     rate: float | Literal["auto"] = setting(
-        "auto", "Step size per mean clipped gradient; auto follows from the noise."
+        default="auto", meaning="Step size per mean clipped gradient; auto follows from the noise."
     )
-    count_share: float = setting(0.01, "Share of the noise budget for the class counts.")
-    histogram_share: float = setting(0.05, "Share of the noise budget for column histograms.")
-    learning_rate: float = setting(0.1, "Rate of Adam for points that are images.")
-    restarts: int = setting(6, "How often the search for points may start again.")
-    regularisation: float = setting(1e-3, "λ, relative to the mean of the kernel's diagonal.")
-    start_scale: float = setting(0.3, "Standard deviation of the noise that points start from.")
+    count_share: float = setting(
+        default=0.01, meaning="Share of the noise budget for the class counts."
+    )
+    histogram_share: float = setting(
+        default=0.05, meaning="Share of the noise budget for column histograms."
+    )
+    learning_rate: float = setting(default=0.1, meaning="Rate of Adam for points that are images.")
+    restarts: int = setting(default=6, meaning="How often the search for points may start again.")
+    regularisation: float = setting(
+        default=1e-3, meaning="λ, relative to the mean of the kernel's diagonal."
+    )
+    start_scale: float = setting(
+        default=0.3, meaning="Standard deviation of the noise that points start from."
+    )
     labels: Literal["soft", "hard"] = setting(
-        "soft", "Labels of points: the prediction of the readout, or its class alone."
+        default="soft",
+        meaning="Labels of points: the prediction of the readout, or its class alone.",
     )
-    clip_to_domain: bool = setting(False, "Keep points within the range of records.")
+    clip_to_domain: bool = setting(
+        default=False, meaning="Keep points within the range of records."
+    )
     smoothness: float = setting(
-        0.0, "Weight of the total variation of images against the residual.", least=0
+        default=0.0,
+        meaning="Weight of the total variation of images against the residual.",
+        least=0,
     )
 
     name: ClassVar = "readout"

@@ -25,7 +25,6 @@ Where the default differs from the paper, at the same budget:
 `PAPER` has the settings with which it is the paper's algorithm.
 """
 
-import dataclasses
 import functools
 import math
 import os
@@ -84,7 +83,6 @@ PAPER: dict[str, Any] = {
 }
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class GPATE(Method):
     """Generate under differential privacy, from votes.
 
@@ -94,48 +92,67 @@ class GPATE(Method):
     0.5
     """
 
-    records: int = setting(10_000, "Number of records in the bundle; more can be drawn later.")
+    records: int = setting(
+        default=10_000, meaning="Number of records in the bundle; more can be drawn later."
+    )
     teachers: int | None = setting(
-        None,
-        "Number of teachers, each of which sees a disjoint share of the records; by default 8000/ε "
+        default=None,
+        meaning="Number of teachers, each of which sees a disjoint share of the records; by default 8000/ε "
         "for images, within 2000 and 16000, and 2000 for tables.",
     )
-    steps: int = setting(60, "How often the teachers vote.")
-    batch: int = setting(50, "Synthetic records in a step.")
-    updates: int = setting(3, "Updates of each teacher in a step.")
+    steps: int = setting(default=60, meaning="How often the teachers vote.")
+    batch: int = setting(default=50, meaning="Synthetic records in a step.")
+    updates: int = setting(default=3, meaning="Updates of each teacher in a step.")
     keep_teachers: bool = setting(
-        False, "Whether teachers keep their weights from step to step, as in the paper."
+        default=False,
+        meaning="Whether teachers keep their weights from step to step, as in the paper.",
     )
     votes_on: Literal["classes", "records"] = setting(
-        "classes", "What votes are on: the records of a class together, or each record by itself."
+        default="classes",
+        meaning="What votes are on: the records of a class together, or each record by itself.",
     )
     variation: int = setting(
-        2, "For classes, on how many latent coordinates their movement may depend.", least=0
+        default=2,
+        meaning="For classes, on how many latent coordinates their movement may depend.",
+        least=0,
     )
-    dimensions: int = setting(64, "k of Algorithm 1: numbers to which a change is projected.")
-    bins: int = setting(3, "B of Algorithm 1: bins of a vote.", least=2, most=255)
+    dimensions: int = setting(
+        default=64, meaning="k of Algorithm 1: numbers to which a change is projected."
+    )
+    bins: int = setting(default=3, meaning="B of Algorithm 1: bins of a vote.", least=2, most=255)
     clip: float | Literal["normalise"] = setting(
-        "normalise", "c of Algorithm 1: bound of a vote; normalise scales each teacher's first."
+        default="normalise",
+        meaning="c of Algorithm 1: bound of a vote; normalise scales each teacher's first.",
     )
     aggregate: Literal["mean", "argmax"] = setting(
-        "mean", "How votes become an answer: their mean, or the commonest bin (Algorithm 3)."
+        default="mean",
+        meaning="How votes become an answer: their mean, or the commonest bin (Algorithm 3).",
     )
     threshold: float = setting(
-        0.0, "Share of teachers that must agree, else the answer is zero.", least=0, most=1
+        default=0.0,
+        meaning="Share of teachers that must agree, else the answer is zero.",
+        least=0,
+        most=1,
     )
     consensus_share: float = setting(
-        0.05, "Share of the noise budget for the comparison with the threshold.", below=1
+        default=0.05,
+        meaning="Share of the noise budget for the comparison with the threshold.",
+        below=1,
     )
-    class_epsilon: float = setting(0.01, "ε of the class counts, by Laplace noise.")
-    step_size: float = setting(0.1, "How far records move in the first step if all teachers agree.")
-    momentum: float = setting(0.8, "Momentum of these moves.", least=0, below=1)
-    student_steps: int = setting(5, "Gradient steps of the student after each vote.")
-    learning_rate: float = setting(0.01, "Rate of the student's Adam.")
-    teacher_rate: float = setting(1e-3, "Rate of the teachers' Adam.")
-    latent_dim: int = setting(10, "Dimension of the generator's input.")
+    class_epsilon: float = setting(default=0.01, meaning="ε of the class counts, by Laplace noise.")
+    step_size: float = setting(
+        default=0.1, meaning="How far records move in the first step if all teachers agree."
+    )
+    momentum: float = setting(default=0.8, meaning="Momentum of these moves.", least=0, below=1)
+    student_steps: int = setting(
+        default=5, meaning="Gradient steps of the student after each vote."
+    )
+    learning_rate: float = setting(default=0.01, meaning="Rate of the student's Adam.")
+    teacher_rate: float = setting(default=1e-3, meaning="Rate of the teachers' Adam.")
+    latent_dim: int = setting(default=10, meaning="Dimension of the generator's input.")
     discriminator: Literal["small", "conv", "paper"] = setting(
-        "small",
-        "Network of the teachers, for images: small and fully connected, small with a convolution, "
+        default="small",
+        meaning="Network of the teachers, for images: small and fully connected, small with a convolution, "
         "or the paper's, of 1.6 million weights.",
     )
 

@@ -9,7 +9,6 @@ which a record has norm at most `clip`; the class counts are one Laplace event. 
 (ε, δ)-DP. A GAN has none.
 """
 
-import dataclasses
 import functools
 import math
 from collections.abc import Callable
@@ -42,21 +41,24 @@ from limbeck.privacy.plan import Needs, Plan
 from limbeck.privacy.run import Run
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class Adversarial(Method):
     """What the two methods have in common."""
 
-    records: int = setting(10_000, "Number of records in the bundle; more can be drawn later.")
-    steps: int = setting(1000, "Training steps of the generator.")
-    critic_steps: int = setting(1, "Steps of the discriminator before each of the generator.")
-    batch: int = setting(64, "Synthetic records in a step.")
-    learning_rate: float = setting(1e-3, "Rate of Adam, for both networks.")
-    latent_dim: int = setting(10, "Dimension of the generator's input.")
+    records: int = setting(
+        default=10_000, meaning="Number of records in the bundle; more can be drawn later."
+    )
+    steps: int = setting(default=1000, meaning="Training steps of the generator.")
+    critic_steps: int = setting(
+        default=1, meaning="Steps of the discriminator before each of the generator."
+    )
+    batch: int = setting(default=64, meaning="Synthetic records in a step.")
+    learning_rate: float = setting(default=1e-3, meaning="Rate of Adam, for both networks.")
+    latent_dim: int = setting(default=10, meaning="Dimension of the generator's input.")
     discriminator: Literal["small", "conv", "paper"] = setting(
-        "small", "Network of the discriminator, for images; see g-pate."
+        default="small", meaning="Network of the discriminator, for images; see g-pate."
     )
     sampling_rate: float = setting(
-        0.01, "Chance of each record to be in a batch of the discriminator.", most=1
+        default=0.01, meaning="Chance of each record to be in a batch of the discriminator.", most=1
     )
 
     command: ClassVar = "generate"
@@ -135,7 +137,6 @@ class Adversarial(Method):
         )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class GAN(Adversarial):
     """Generate without privacy. A baseline: its result must not be published."""
 
@@ -157,12 +158,13 @@ class GAN(Adversarial):
         return Plan(settled=(counts, gradients), needs=self._needs(schema))
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class DPGAN(Adversarial):
     """Generate with a discriminator that learns privately."""
 
-    clip: float = setting(1.0, "Norm to which the discriminator's gradients are clipped.")
-    class_epsilon: float = setting(0.01, "ε of the class counts, by Laplace noise.")
+    clip: float = setting(
+        default=1.0, meaning="Norm to which the discriminator's gradients are clipped."
+    )
+    class_epsilon: float = setting(default=0.01, meaning="ε of the class counts, by Laplace noise.")
 
     name: ClassVar = "dp-gan"
     summary: ClassVar = "a generator against a discriminator that learns by noisy gradients"

@@ -11,7 +11,6 @@ Vinaroz, Charusaie, Harder, Adamczewski & Park 2022 (DP-HP).
 """
 
 import abc
-import dataclasses
 import math
 from typing import ClassVar, Literal
 
@@ -45,35 +44,45 @@ from limbeck.privacy.run import Run
 GREY = (4,)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class MomentMatching(Method):
     """What the three methods have in common."""
 
-    records: int = setting(10_000, "Number of records in the bundle; more can be drawn later.")
+    records: int = setting(
+        default=10_000, meaning="Number of records in the bundle; more can be drawn later."
+    )
     steps: int | None = setting(
-        None,
-        "Training steps of the generator; by default 2000 for tables and 8000 for images, fewer "
+        default=None,
+        meaning="Training steps of the generator; by default 2000 for tables and 8000 for images, fewer "
         "where noise exceeds the means.",
     )
     batch: int | None = setting(
-        None, "Synthetic records in a training step; by default 1000 for tables, 250 for images."
+        default=None,
+        meaning="Synthetic records in a training step; by default 1000 for tables, 250 for images.",
     )
-    learning_rate: float = setting(0.01, "Rate of Adam, which falls to zero along a cosine.")
+    learning_rate: float = setting(
+        default=0.01, meaning="Rate of Adam, which falls to zero along a cosine."
+    )
     latent_dim: int | None = setting(
-        None, "Dimension of the generator's input; by default 10 for tables, 20 for images."
+        default=None,
+        meaning="Dimension of the generator's input; by default 10 for tables, 20 for images.",
     )
     reject_misclassified: bool = setting(
-        True, "Draw images again that look like another class than theirs."
+        default=True, meaning="Draw images again that look like another class than theirs."
     )
     label_with: Literal["class", "readout"] = setting(
-        "class",
-        "How generated images are labelled: class keeps the class that they were generated for, "
+        default="class",
+        meaning="How generated images are labelled: class keeps the class that they were generated for, "
         "readout uses a private classifier.",
     )
-    count_share: float = setting(0.01, "Share of the noise budget for the class counts.")
-    histogram_share: float = setting(0.05, "Share of the noise budget for column histograms.")
+    count_share: float = setting(
+        default=0.01, meaning="Share of the noise budget for the class counts."
+    )
+    histogram_share: float = setting(
+        default=0.05, meaning="Share of the noise budget for column histograms."
+    )
     label_share: float = setting(
-        2.0, "Share of the noise budget for label_with=readout; the embedding has one."
+        default=2.0,
+        meaning="Share of the noise budget for label_with=readout; the embedding has one.",
     )
 
     command: ClassVar = "generate"
@@ -221,15 +230,16 @@ def target_of(sums: Floats, counts: Floats, lengths: Floats) -> Target:
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class DPNTK(MomentMatching):
     """DP-NTK: the features are gradients of an untrained network."""
 
     net: Literal["fc", "cnn"] = setting(
-        "fc", "Network: fc is fully connected, cnn takes every number by itself first."
+        default="fc",
+        meaning="Network: fc is fully connected, cnn takes every number by itself first.",
     )
     widths: tuple[int, ...] = setting(
-        (800,), "Widths of the hidden layers; for cnn the channels, and the hidden layer."
+        default=(800,),
+        meaning="Widths of the hidden layers; for cnn the channels, and the hidden layer.",
     )
 
     name: ClassVar = "dp-ntk"
@@ -251,12 +261,11 @@ class DPNTK(MomentMatching):
         return DenseNTK(dimension=dimension, widths=self.widths)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class DPMERF(MomentMatching):
     """DP-MERF: random Fourier features of a Gaussian kernel."""
 
     frequencies: int | None = setting(
-        None, "Number of frequencies; by default 2500, but at most 20 a coordinate."
+        default=None, meaning="Number of frequencies; by default 2500, but at most 20 a coordinate."
     )
 
     name: ClassVar = "dp-merf"
@@ -269,11 +278,10 @@ class DPMERF(MomentMatching):
         return Fourier(dimension=dimension, count=count, length_scale=length_scale(dimension))
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class DPHP(MomentMatching):
     """DP-HP: Hermite polynomial features."""
 
-    order: int = setting(20, "Largest order of the Hermite polynomials.")
+    order: int = setting(default=20, meaning="Largest order of the Hermite polynomials.")
 
     name: ClassVar = "dp-hp"
     summary: ClassVar = "a generator that matches class-wise means of Hermite polynomial features"
