@@ -29,11 +29,11 @@ from limbeck.errors import UserError, suggestion
 from limbeck.progress import Progress, silent
 
 if TYPE_CHECKING:
+    from limbeck.bundle import Bundle
     from limbeck.data.schema import HasSchema, Schema
     from limbeck.privacy.budget import Budget
     from limbeck.privacy.plan import Plan
     from limbeck.privacy.run import Run
-    from limbeck.release.bundle import Bundle
 
 
 def setting(

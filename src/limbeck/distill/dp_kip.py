@@ -80,7 +80,9 @@ class DPKIP(Method):
     features: str = setting(default="fc-ntk", meaning="Kernel or feature map.")
     epochs: float | Literal["auto"] = setting(
         default="auto",
-        meaning="How often each record is drawn on average; auto is 40 on fc-ntk and 20 on features.",
+        meaning=(
+            "How often each record is drawn on average; auto is 40 on fc-ntk and 20 on features."
+        ),
     )
     sampling_rate: float = setting(
         default=1 / 12, meaning="Chance of each record to be in a batch.", most=1
@@ -90,8 +92,10 @@ class DPKIP(Method):
     )
     clip: float | Literal["auto", "normalise"] = setting(
         default="auto",
-        meaning="Norm C to which gradients are clipped; normalise scales each to norm one; auto is 11/√D "
-        "on fc-ntk, 1 for the readout of features, and normalises elsewhere.",
+        meaning=(
+            "Norm C to which gradients are clipped; normalise scales each to norm one; auto "
+            "is 11/√D on fc-ntk, 1 for the readout of features, and normalises elsewhere."
+        ),
     )
     clip_in: Literal["readout", "features", "pixels"] = setting(
         default="readout",
@@ -99,8 +103,10 @@ class DPKIP(Method):
     )
     coordinates: Literal["auto", "low-frequency", "all"] = setting(
         default="auto",
-        meaning="Coordinates in which points of images are learned; auto takes low frequencies where the "
-        "coordinates themselves are noised.",
+        meaning=(
+            "Coordinates in which points of images are learned; auto takes low frequencies "
+            "where the coordinates themselves are noised."
+        ),
     )
     learning_rate: float = setting(default=0.1, meaning="Rate of the optimiser.")
     optimiser: Literal["adam", "sgd"] = setting(default="adam", meaning="Optimiser of the points.")
@@ -179,7 +185,7 @@ class DPKIP(Method):
             schedule=self.schedule,
         )
         support_x = descend(descent, start, lambda x: gradient(x) / expected_batch, run.progress)
-        return bundled(self, schema, regression, support_x, run)
+        return bundled(self, self.features, schema, regression, support_x, run)
 
     def _gradient(self, regression: Regression, rows: Rows, run: Run) -> Gradient:
         """The noisy sum of clipped gradients over a fresh Poisson batch, in coordinates.

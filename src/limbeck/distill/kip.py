@@ -109,7 +109,7 @@ class KIP(Method):
         on_features = isinstance(regression.kernel, FeatureMap)
         fit = self._on_features if on_features else self._on_kernel
         regression, support_x = fit(regression, start, read(private, run), run)
-        return bundled(self, private.schema, regression, support_x, run)
+        return bundled(self, self.features, private.schema, regression, support_x, run)
 
     def _descent(self) -> Descent:
         return Descent(
@@ -130,7 +130,7 @@ class KIP(Method):
         moments = _moments(run, features, regression)
 
         def gradient(readout: NDArray[np.floating]) -> Floats:
-            return (moments.a @ readout - moments.b) / moments.count
+            return (moments.a @ readout - moments.b) / moments.records
 
         through = through_readout(regression, gradient)
         support_x = descend(self._descent(), start, through, run.progress)
@@ -179,7 +179,7 @@ class _Moments(NamedTuple):
 
     a: Floats
     b: Floats
-    count: float
+    records: float
 
 
 def _moments(run: Run, features: Rows, regression: Regression) -> _Moments:

@@ -25,7 +25,7 @@ from scipy.optimize import minimize
 from scipy.special import ndtr
 
 from limbeck.data.schema import Schema
-from limbeck.distill.kip import Descent, descend
+from limbeck.distill.support import Descent, descend
 from limbeck.features import canvas
 from limbeck.features.base import FeatureMap, features_of
 from limbeck.features.bins import Bins

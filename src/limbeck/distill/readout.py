@@ -69,8 +69,10 @@ class Readout(Method):
     per_class: int = setting(default=10, meaning="Number of points for each class.")
     features: str = setting(
         default="auto",
-        meaning="Feature map; auto is whitened-scatter for images and bins for tables, and fc-ntk that "
-        "kernel at a finite width.",
+        meaning=(
+            "Feature map; auto is whitened-scatter for images and bins for tables, and fc-ntk "
+            "that kernel at a finite width."
+        ),
     )
     steps: int = setting(
         default=100, meaning="Noisy gradient steps of the readout, each over all records."

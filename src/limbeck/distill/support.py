@@ -172,6 +172,7 @@ def sampling_probability(schema: Schema, batch: int | None, fraction: float) -> 
 
 def bundled(
     method: Method,
+    features: str,
     schema: Schema,
     regression: Regression,
     support_x: NDArray[np.float32],
@@ -184,7 +185,7 @@ def bundled(
         schema=schema,
         x=inputs.to_support(np.asarray(canvas.draw(regression.canvas, jnp.asarray(support_x)))),
         y=regression.support_y + 1 / len(schema.classes),
-        kernel=kernels.to_json(method.features, regression.kernel),
+        kernel=kernels.to_json(features, regression.kernel),
         regularisation=regression.regularisation,
         **run.made(),
     )

@@ -97,8 +97,10 @@ class GPATE(Method):
     )
     teachers: int | None = setting(
         default=None,
-        meaning="Number of teachers, each of which sees a disjoint share of the records; by default 8000/ε "
-        "for images, within 2000 and 16000, and 2000 for tables.",
+        meaning=(
+            "Number of teachers, each of which sees a disjoint share of the records; by "
+            "default 8000/ε for images, within 2000 and 16000, and 2000 for tables."
+        ),
     )
     steps: int = setting(default=60, meaning="How often the teachers vote.")
     batch: int = setting(default=50, meaning="Synthetic records in a step.")
@@ -152,8 +154,10 @@ class GPATE(Method):
     latent_dim: int = setting(default=10, meaning="Dimension of the generator's input.")
     discriminator: Literal["small", "conv", "paper"] = setting(
         default="small",
-        meaning="Network of the teachers, for images: small and fully connected, small with a convolution, "
-        "or the paper's, of 1.6 million weights.",
+        meaning=(
+            "Network of the teachers, for images: small and fully connected, small with a "
+            "convolution, or the paper's, of 1.6 million weights."
+        ),
     )
 
     name: ClassVar = "g-pate"

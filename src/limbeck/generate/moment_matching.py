@@ -16,6 +16,7 @@ from typing import ClassVar, Literal
 
 import jax
 import numpy as np
+from numpy.typing import NDArray
 
 from limbeck.bundle import Bundle, Saved
 from limbeck.data.schema import HasSchema, Schema
@@ -30,7 +31,7 @@ from limbeck.features.mixed import Mixed, columns_of
 from limbeck.features.quantiles import QuantileMap, edges_of, quantiles_of, thresholds_of
 from limbeck.generate import judge, labels, nets, sampling
 from limbeck.generate.nets import COLOUR, ROWS, Shape
-from limbeck.generate.training import Descent, Floats, Target, train
+from limbeck.generate.training import Descent, Target, train
 from limbeck.measure.contributions.counts import CLASS_COUNTS, HISTOGRAMS, ClassCounts, Histograms
 from limbeck.measure.contributions.embedding import EMBEDDING, embedding_sum
 from limbeck.measure.rows import Rows, read
@@ -39,6 +40,8 @@ from limbeck.privacy.budget import Budget, Measurement
 from limbeck.privacy.noise import Entropy
 from limbeck.privacy.plan import Needs, Plan
 from limbeck.privacy.run import Run
+
+Floats = NDArray[np.float64]
 
 # Channels of the maps of grey images.
 GREY = (4,)
@@ -52,8 +55,10 @@ class MomentMatching(Method):
     )
     steps: int | None = setting(
         default=None,
-        meaning="Training steps of the generator; by default 2000 for tables and 8000 for images, fewer "
-        "where noise exceeds the means.",
+        meaning=(
+            "Training steps of the generator; by default 2000 for tables and 8000 for images, "
+            "fewer where noise exceeds the means."
+        ),
     )
     batch: int | None = setting(
         default=None,
@@ -71,8 +76,10 @@ class MomentMatching(Method):
     )
     label_with: Literal["class", "readout"] = setting(
         default="class",
-        meaning="How generated images are labelled: class keeps the class that they were generated for, "
-        "readout uses a private classifier.",
+        meaning=(
+            "How generated images are labelled: class keeps the class that they were "
+            "generated for, readout uses a private classifier."
+        ),
     )
     count_share: float = setting(
         default=0.01, meaning="Share of the noise budget for the class counts."

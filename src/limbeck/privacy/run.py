@@ -14,7 +14,7 @@ from limbeck.privacy.plan import Plan
 from limbeck.progress import Progress, silent
 
 Floats = NDArray[np.float64]
-Block = TypeVar("Block", contravariant=True)
+Block = TypeVar("Block", covariant=True)
 
 
 class Summable(Protocol[Block]):

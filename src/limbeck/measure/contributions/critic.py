@@ -10,7 +10,8 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-from limbeck.measure.contributions.embedding import UNITS, integers
+from limbeck.measure.contributions.closed_form import UNITS
+from limbeck.measure.contributions.embedding import integers
 from limbeck.measure.discriminators import Discriminator, Weights
 from limbeck.measure.rows import Block
 from limbeck.privacy.clipping import Clip

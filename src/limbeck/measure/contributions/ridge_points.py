@@ -118,14 +118,14 @@ def coordinates(inputs: Inputs, values: NDArray[np.float32]) -> NDArray[np.float
 
 def prepare(
     kernel: InnerProductKernel,
-    x: Float[Array, "m d"],
-    y: Float[Array, "m c"],
+    points: NDArray[np.floating],
+    labels: NDArray[np.float64],
     regularisation: float,
 ) -> tuple[Support, LowRank | None]:
     """The ridge solution on the support set in float64, and what else needs no records."""
-    m, c = y.shape
+    m, c = labels.shape
     with jax.enable_x64(True):
-        x, y = jnp.asarray(x, jnp.float64), jnp.asarray(y, jnp.float64)
+        x, y = jnp.asarray(points, jnp.float64), jnp.asarray(labels, jnp.float64)
         support = _support(kernel, x, y, regularisation)
         return support, _low_rank(support) if m > c * (c + 1) // 2 else None
 
