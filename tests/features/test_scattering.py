@@ -8,12 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from limbeck.measure.records import Records
 
 from limbeck.errors import UserError
 from limbeck.features.base import FeatureMap, features_of
 from limbeck.features.canvas import Canvas, pulled
 from limbeck.features.scattering import Scattering
-from limbeck.measure.records import Records
 
 GOLDEN = np.load(Path(__file__).parents[1] / "golden" / "scattering.npz")
 

@@ -7,11 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
+from limbeck.measure.critic import clipped_gradients
 
 from limbeck.data.column import Column
 from limbeck.data.schema import ImageShape, Schema
 from limbeck.measure import discriminators, teachers
-from limbeck.measure.critic import clipped_gradients
 from limbeck.privacy.clipping import Clip
 
 TABLE = Schema(

@@ -4,12 +4,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from limbeck.measure.feature_gradients import Records
 
 import limbeck
 from limbeck.data.schema import ImageShape, Schema
 from limbeck.features.inputs import inputs_of
 from limbeck.features.scattering import Scattering
-from limbeck.measure.feature_gradients import Records
 from limbeck.measure.readout import BINS, COUNTS, GRADIENT, HISTOGRAMS, NoisyReadout, clipped_sum
 from limbeck.privacy.clipping import Clip, histograms
 from limbeck.privacy.ledger import BudgetSpentError, Entry, Ledger

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from limbeck.features.places import BINS, Places, edges_of
 
 import limbeck
 from limbeck.data.column import Column
@@ -12,7 +13,6 @@ from limbeck.features.conv_ntk import ConvNTK
 from limbeck.features.dense_ntk import DenseNTK
 from limbeck.features.fourier import Fourier
 from limbeck.features.mixed import Mixed, columns_of
-from limbeck.features.places import BINS, Places, edges_of
 from limbeck.measure import moments
 from limbeck.privacy import noise
 from limbeck.privacy.accounting import calibrate
