@@ -5,7 +5,7 @@ import pytest
 
 from limbeck.data.column import Column
 from limbeck.data.schema import Schema
-from limbeck.features.quantiles import BINS, QuantileMap, bins_of, edges_of, quantiles_of
+from limbeck.features.quantiles import BINS, QuantileMap, edges_of, quantiles_of, thresholds_of
 
 FEW = Column("children", "integer", minimum=0, maximum=9)
 MANY = Column("income", "integer", minimum=0, maximum=99_999)
@@ -16,6 +16,10 @@ RANKS = Column("grade", "ordinal", values=("low", "middle", "high"))
 def edges_for(column):
     (edges,) = edges_of(Schema(classes=(0, 1), columns=(column, Column("smokes", "boolean"))))
     return edges
+
+
+def bins_of(x, edges):
+    return np.searchsorted(thresholds_of(edges), x, side="right")
 
 
 def places(column, x):

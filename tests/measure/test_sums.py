@@ -231,9 +231,9 @@ def test_the_noisy_sum_under_a_seed_is_the_same_in_any_order():
     contribution, public, derive = cases()["softmax readout"]
     x, y = records()
     order, sums = np.random.default_rng(5).permutation(N), []
-    for rows_x, rows_y in ((x, y), (x[order], y[order])):
+    for parts in ([(derive(x), y)], [(derive(x[order]), y[order])]):
         run = Run(Plan(measurements=(Measurement(purpose="sum"),)), Budget(epsilon=1.0), seed=3)
-        rows = Rows(lambda p=[(derive(rows_x), rows_y)]: p, (D,), np.int16)
+        rows = Rows(lambda parts=parts: parts, (D,), np.int16)
         sums.append(run.sum(rows, contribution, public, purpose="sum"))
     np.testing.assert_array_equal(*sums)
 
