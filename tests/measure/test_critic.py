@@ -10,8 +10,9 @@ from jax.flatten_util import ravel_pytree
 
 from limbeck.data.column import Column
 from limbeck.data.schema import ImageShape, Schema
-from limbeck.measure import discriminators, teachers
+from limbeck.measure import teachers
 from limbeck.measure.critic import clipped_gradients
+from limbeck.models import discriminators
 from limbeck.privacy.clipping import Clip
 
 TABLE = Schema(
@@ -36,7 +37,7 @@ def test_they_are_the_gradients_of_each_record_clipped(net):
     found = clipped_gradients(net, clip, weights, x, y, mask)
 
     def loss(weights, at):
-        return jax.nn.softplus(-net.logits(weights, net.seen(x), y)[at])
+        return jax.nn.softplus(-net.logits(weights, net.preprocess(x), y)[at])
 
     for at in range(5):
         plain = ravel_pytree(jax.grad(loss)(weights, at))[0]

@@ -7,7 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from limbeck.features import ridge
 from limbeck.features.base import FeatureMap, unit_norm
 from limbeck.features.canvas import Canvas, draw, features, jacobians, linearised, pulled
 from limbeck.features.inputs import ImageInputs
@@ -21,6 +20,7 @@ from limbeck.measure.feature_gradients import (
     clipped_sum_of_readout,
 )
 from limbeck.measure.records import PulledRecords, Regression
+from limbeck.models import ridge
 from limbeck.privacy.clipping import ROUNDING, Clip
 
 FEATURES, PIXELS, COORDINATES = 30, 12, 9

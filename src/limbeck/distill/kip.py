@@ -27,13 +27,14 @@ from numpy.typing import NDArray
 from limbeck.bundle import Bundle
 from limbeck.data.schema import Described, Schema
 from limbeck.errors import UserError
-from limbeck.features import canvas, kernels, ridge
+from limbeck.features import canvas, kernels
 from limbeck.features.base import FeatureMap
 from limbeck.features.canvas import Canvas
 from limbeck.features.inputs import inputs_of
 from limbeck.measure.exact import ExactGradient, ExactReadoutGradient
 from limbeck.measure.gradients import GRADIENT
 from limbeck.measure.records import Regression, centred_one_hot
+from limbeck.models import ridge
 from limbeck.privacy.budget import Budget
 from limbeck.privacy.ledger import Entry, Ledger
 from limbeck.privacy.noise import Entropy, entropy, standard_normal

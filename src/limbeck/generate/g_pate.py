@@ -38,20 +38,22 @@ import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 from numpy.typing import NDArray
 
-from limbeck.bundle import Bundle, Saved
+from limbeck.bundle import Bundle
 from limbeck.data.schema import Described, Schema
 from limbeck.errors import UserError
 from limbeck.features.inputs import ImageInputs
 from limbeck.features.places import Places
-from limbeck.generate import nets, sampling
 from limbeck.generate.needs import Needs
-from limbeck.generate.nets import COLOUR, ROWS, Net, Shape, Statistics
 from limbeck.generate.settings import check_settings
 from limbeck.generate.training import FREEZING
-from limbeck.measure import discriminators
-from limbeck.measure.discriminators import Discriminator
 from limbeck.measure.teachers import Batch, Schooling
 from limbeck.measure.votes import CONSENSUS, COUNTS, VOTES, NoisyVotes
+from limbeck.models import discriminators, sampling
+from limbeck.models import generators as nets
+from limbeck.models.discriminators import Discriminator
+from limbeck.models.generators import COLOUR, ROWS, GeneratorConfig, Statistics
+from limbeck.models.generators import Generator as Net
+from limbeck.models.state import GeneratorState
 from limbeck.privacy.accounting import calibrate, interrupted
 from limbeck.privacy.budget import Budget, Measurement
 from limbeck.privacy.ledger import Entry, Ledger
@@ -325,17 +327,17 @@ class Student:
                 self._optimiser, self._net, self._state, before, codes, change, self._basis
             )
 
-    def saved(self, shares: list[float]) -> Saved:
+    def saved(self, shares: list[float]) -> GeneratorState:
         """With the normalisations frozen."""
         key = jax.random.fold_in(self._key, 2 * self._settings.steps)
         return saved(self._net, self._shape, shares, key)
 
 
-def shape_for(schema: Schema, code: int) -> Shape:
+def shape_for(schema: Schema, code: int) -> GeneratorConfig:
     """Of a generator, by what the schema describes."""
     if schema.is_image:
-        return Shape(code, COLOUR if schema.image_shape[2] > 1 else GREY)
-    return Shape(code, ROWS)
+        return GeneratorConfig(code, COLOUR if schema.image_shape[2] > 1 else GREY)
+    return GeneratorConfig(code, ROWS)
 
 
 def noise_and_labels(
@@ -345,12 +347,14 @@ def noise_and_labels(
     return jax.random.normal(key, (n, code)), jnp.eye(classes)[jnp.arange(n) % classes]
 
 
-def saved(net: Net, shape: Shape, shares: list[float], key: PRNGKeyArray) -> Saved:
+def saved(
+    net: Net, shape: GeneratorConfig, shares: list[float], key: PRNGKeyArray
+) -> GeneratorState:
     """With the normalisations frozen."""
     classes = len(shares)
-    codes = nets.codes_for(*noise_and_labels(key, FREEZING * classes, shape.code, classes))
+    codes = nets.codes_for(*noise_and_labels(key, FREEZING * classes, shape.latent_dim, classes))
     config = {**shape._asdict(), "shares": shares, "places": Places().to_json()}
-    return Saved(config, nets.to_arrays(net, statistics(net, codes)))
+    return GeneratorState(config, nets.to_arrays(net, statistics(net, codes)))
 
 
 def _fixed_basis(settings: GPATE, schema: Schema) -> Float[Array, "d k"] | None:

@@ -26,14 +26,14 @@ from numpy.typing import NDArray
 from limbeck.bundle import Bundle
 from limbeck.data.schema import Described, Schema
 from limbeck.errors import UserError
-from limbeck.generate import nets, sampling
 from limbeck.generate.g_pate import saved, shape_for, shares_of
-from limbeck.generate.nets import Net
 from limbeck.generate.settings import check_settings
-from limbeck.measure import discriminators
 from limbeck.measure.critic import GRADIENT, ExactCritic, NoisyCritic
-from limbeck.measure.discriminators import Discriminator, Weights
 from limbeck.measure.votes import COUNTS
+from limbeck.models import discriminators, sampling
+from limbeck.models import generators as nets
+from limbeck.models.discriminators import Discriminator, Weights
+from limbeck.models.generators import Generator as Net
 from limbeck.privacy.accounting import calibrate, interrupted
 from limbeck.privacy.budget import Budget, Measurement
 from limbeck.privacy.clipping import Clip
@@ -272,7 +272,7 @@ def _criticise(
     flat, shaped = ravel_pytree(weights)
 
     def loss(flat: Float[Array, " p"]) -> Float[Array, ""]:
-        logits = discriminator.logits(shaped(flat), discriminator.seen(fakes), labels)
+        logits = discriminator.logits(shaped(flat), discriminator.preprocess(fakes), labels)
         return jnp.mean(jax.nn.softplus(logits))
 
     gradient = shaped(jax.grad(loss)(flat) + of_records)
@@ -293,7 +293,7 @@ def _improve(
     labels = codes[:, -weights[-1][1].shape[0] :]
 
     def loss(net: Net) -> Float[Array, ""]:
-        seen = discriminator.seen(net(codes)[0])
+        seen = discriminator.preprocess(net(codes)[0])
         return jnp.mean(jax.nn.softplus(-discriminator.logits(weights, seen, labels)))
 
     updates, state = optimiser.update(eqx.filter_grad(loss)(net), state)

@@ -18,7 +18,7 @@ from typing import Literal
 import jax
 import numpy as np
 
-from limbeck.bundle import Bundle, Saved
+from limbeck.bundle import Bundle
 from limbeck.data.schema import Described, Schema
 from limbeck.errors import UserError
 from limbeck.features.base import FeatureMap
@@ -29,12 +29,16 @@ from limbeck.features.fourier import Fourier, length_scale
 from limbeck.features.hermite import Hermite
 from limbeck.features.mixed import Mixed, columns_of
 from limbeck.features.places import Places, edges_of, places_of
-from limbeck.generate import judge, labels, nets, sampling
-from limbeck.generate.nets import COLOUR, ROWS, Shape
+from limbeck.generate import labels
 from limbeck.generate.training import Descent, Target, train
 from limbeck.measure import moments
 from limbeck.measure.moments import COUNTS, EMBEDDING, HISTOGRAMS
 from limbeck.measure.readout import GRADIENT
+from limbeck.models import class_filter, sampling
+from limbeck.models import generators as nets
+from limbeck.models import labeller as labellers
+from limbeck.models.generators import COLOUR, ROWS, GeneratorConfig
+from limbeck.models.state import GeneratorState
 from limbeck.privacy.accounting import calibrate, interrupted
 from limbeck.privacy.budget import Budget, Measurement
 from limbeck.privacy.ledger import Ledger
@@ -58,9 +62,9 @@ class MomentMatching(abc.ABC):
         fewer where the noise is longer than a mean can be, for they would learn the noise.
     code : the number of random numbers that a record is made of; if it is not given, 10 for rows of
         a table and 20 for pictures.
-    judged : whether pictures that look like another class are drawn again (`judge.py`).
+    judged : whether pictures that look like another class are drawn again (`class_filter.py`).
     label_with : "class" for the class that a record was made for; "readout" for what a private
-        readout of real pictures says of it (`labels.py`), which takes the place of the judge.
+        readout of real pictures says of it (`labeller.py`), which takes the place of the judge.
     count_share : of the noise budget, for the number of records in each class.
     histogram_share : of the noise budget, for where the numbers of a table are.
     label_share : of the noise budget, for that readout; the moments have one.
@@ -154,7 +158,7 @@ class MomentMatching(abc.ABC):
                 schema, phi, places, measured.sums, counts, noise[EMBEDDING], source, progress
             )
             if labeller:
-                generator = labels.added(generator, labeller)
+                generator = labellers.added(generator, labeller)
             elif self.judged and schema.is_image:
                 generator = _judged(schema, generator, source)
             x, found = sampling.draw(schema, generator, self.records, source)
@@ -189,7 +193,7 @@ class MomentMatching(abc.ABC):
         noise: float,
         source: Entropy,
         progress: Progress,
-    ) -> Saved:
+    ) -> GeneratorState:
         lengths = noise * math.sqrt(sums.shape[1]) / counts
         target = target_of(sums, counts, lengths)
         shape = self._shape(schema)
@@ -201,7 +205,7 @@ class MomentMatching(abc.ABC):
             "shares": (counts / counts.sum()).tolist(),
             "places": places.to_json(),
         }
-        return Saved(config, nets.to_arrays(net, frozen))
+        return GeneratorState(config, nets.to_arrays(net, frozen))
 
     def descent_for(self, schema: Schema, noise: float) -> Descent:
         """As it was asked for, or many small steps for pictures and fewer large ones for rows.
@@ -215,10 +219,10 @@ class MomentMatching(abc.ABC):
         per_class = max(1, round((self.batch or batch) / classes))
         return Descent(self.steps or max(steps, 1), per_class, self.learning_rate)
 
-    def _shape(self, schema: Schema) -> Shape:
+    def _shape(self, schema: Schema) -> GeneratorConfig:
         if not schema.is_image:
-            return Shape(self.code or 10, ROWS)
-        return Shape(self.code or 20, COLOUR if schema.image_shape[2] > 1 else GREY)
+            return GeneratorConfig(self.code or 10, ROWS)
+        return GeneratorConfig(self.code or 20, COLOUR if schema.image_shape[2] > 1 else GREY)
 
 
 def _places(
@@ -235,15 +239,17 @@ def _places(
     return Places(numbers, edges, at)
 
 
-def _judged(schema: Schema, generator: Saved, source: Entropy) -> Saved:
+def _judged(schema: Schema, generator: GeneratorState, source: Entropy) -> GeneratorState:
     """The same with a judge, which learns from as many of its pictures of each class."""
     classes = len(schema.classes)
-    equal = Saved({**generator.config, "shares": [1 / classes] * classes}, generator.arrays)
-    x, labels = sampling.draw(schema, equal, max(judge.PICTURES, classes), source)
+    equal = GeneratorState(
+        {**generator.config, "shares": [1 / classes] * classes}, generator.arrays
+    )
+    x, labels = sampling.draw(schema, equal, max(class_filter.IMAGES, classes), source)
     if not np.isfinite(x).all():  # which the bundle refuses
         return generator
-    its = judge.to_arrays(judge.learn(x, labels, classes))
-    return Saved(generator.config, {**generator.arrays, **its})
+    its = class_filter.to_arrays(class_filter.learn(x, labels, classes))
+    return GeneratorState(generator.config, {**generator.arrays, **its})
 
 
 def target_of(sums: moments.Floats, counts: moments.Floats, lengths: moments.Floats) -> Target:

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import jax
 
 from limbeck.errors import UserError
-from limbeck.measure import discriminators
-from limbeck.measure.discriminators import Discriminator
 from limbeck.measure.teachers import CHUNK_BYTES, Schooling
+from limbeck.models import discriminators
+from limbeck.models.discriminators import Discriminator
 
 # Multiplications a second and core that small networks side by side were seen to reach.
 SPEED = 1.5e10
@@ -35,10 +35,10 @@ class Needs(NamedTuple):
         """By the number of weights, and of multiplications."""
         each = BYTES_A_WEIGHT * discriminators.size(discriminator)
         stored = schooling.teachers * each if schooling.memory else 0
-        activations = 8 * batch * discriminator.numbers_a_record
+        activations = 8 * batch * discriminator.activations_per_record
         # Forwards and backwards: two batches an update, and one for the votes.
         passes = batch * (6 * schooling.updates + 3) * steps * schooling.teachers
-        seconds = passes * discriminator.multiplications / (SPEED * (os.cpu_count() or 1))
+        seconds = passes * discriminator.macs / (SPEED * (os.cpu_count() or 1))
         working = max(CHUNK_BYTES, activations) + 4 * each
         return cls(schooling.teachers, stored, working, seconds, _available())
 

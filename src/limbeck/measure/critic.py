@@ -15,9 +15,9 @@ from jaxtyping import Array, Bool, Float
 from numpy.typing import NDArray
 
 from limbeck.data.schema import Described
-from limbeck.measure.discriminators import Discriminator, Weights
 from limbeck.measure.records import revealed
 from limbeck.measure.votes import COUNTS, noisy_class_counts
+from limbeck.models.discriminators import Discriminator, Weights
 from limbeck.privacy import noise, sampling
 from limbeck.privacy.clipping import Clip
 from limbeck.privacy.ledger import Ledger, Unique
@@ -73,7 +73,7 @@ def clipped_gradients(
     """
 
     def loss(weights: Weights, x: Float[Array, " d"], y: Float[Array, " c"]) -> Float[Array, ""]:
-        logits = discriminator.logits(weights, discriminator.seen(x[None]), y[None])
+        logits = discriminator.logits(weights, discriminator.preprocess(x[None]), y[None])
         return jax.nn.softplus(-logits[0])
 
     def gradient(x: Float[Array, " d"], y: Float[Array, " c"]) -> Float[Array, " p"]:

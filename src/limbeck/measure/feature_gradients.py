@@ -30,8 +30,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from limbeck.features.ridge import Ridge
 from limbeck.measure.krr_gradients import NORM_ROUNDING
+from limbeck.models.ridge import Ridge
 from limbeck.privacy.clipping import Clip
 
 BLOCK = 128

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from limbeck.data.private import PrivateData
 from limbeck.data.schema import Described
-from limbeck.features import ridge
 from limbeck.features.base import FeatureMap, InnerProductKernel, features_of
 from limbeck.features.canvas import Canvas, jacobians, pulled
 from limbeck.features.canvas import features as features_on
 from limbeck.features.inputs import Inputs
 from limbeck.features.scattering import Scattering
 from limbeck.measure import feature_gradients, krr_gradients
+from limbeck.models import ridge
 from limbeck.privacy import sampling
 from limbeck.privacy.clipping import Clip
 from limbeck.privacy.ledger import Unique

@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 
 from limbeck.data.schema import Described
 from limbeck.features.base import side_by_side
-from limbeck.measure.discriminators import Discriminator, Weights
 from limbeck.measure.records import revealed
+from limbeck.models.discriminators import Discriminator, Weights
 from limbeck.privacy import sampling
 from limbeck.privacy.ledger import Unique
 from limbeck.progress import Progress, silent
@@ -250,7 +250,7 @@ def _in_pieces(function: Callable[..., Array], *arrays: NDArray[np.float32]) -> 
 
 @functools.partial(jax.jit, static_argnums=(0,))
 def _seen(discriminator: Discriminator, x: Float[Array, "m d"]) -> Float[Array, "m s"]:
-    return discriminator.seen(x)
+    return discriminator.preprocess(x)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
@@ -271,9 +271,9 @@ def _asked(discriminator: Discriminator, schooling: Schooling, batch: Batch) -> 
     def logits(seen: Float[Array, "m s"]) -> Float[Array, " m"]:
         return discriminator.logits(first, seen, batch.one_hot)
 
-    _, along = jax.linearize(discriminator.seen, batch.fakes[:1])
+    _, along = jax.linearize(discriminator.preprocess, batch.fakes[:1])
     basis = jax.vmap(lambda direction: along(direction[None])[0])(batch.basis.T).T
-    seen = discriminator.seen(batch.fakes)
+    seen = discriminator.preprocess(batch.fakes)
     found, back = jax.vjp(logits, seen)
     slopes = back(jnp.ones_like(found))[0] @ basis
     return Asked(first, seen, found, slopes, basis, batch.one_hot, batch.weights)
@@ -297,7 +297,7 @@ def _cores() -> int:
 
 def _bytes_each(discriminator: Discriminator, records: int) -> int:
     """Of activations, of a made-up batch and a real one."""
-    return 4 * (2 * records * discriminator.numbers_a_record)
+    return 4 * (2 * records * discriminator.activations_per_record)
 
 
 def _mesh(teachers: int) -> Mesh:

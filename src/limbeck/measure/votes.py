@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from limbeck.data.schema import Described
 from limbeck.measure.consensus import Consensus
-from limbeck.measure.discriminators import Discriminator
 from limbeck.measure.teachers import Batch, Schooling, Teachers
+from limbeck.models.discriminators import Discriminator
 from limbeck.privacy import clipping, noise
 from limbeck.privacy.ledger import Ledger, Unique
 from limbeck.privacy.noise import Entropy
