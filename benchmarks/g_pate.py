@@ -24,8 +24,9 @@ import optax
 import limbeck
 from limbeck.data.column import Column
 from limbeck.data.schema import ImageShape, Schema
-from limbeck.measure import discriminators, teachers
+from limbeck.measure import teachers
 from limbeck.measure.votes import VOTES, answers
+from limbeck.models import discriminators
 from limbeck.privacy import clipping, noise
 from limbeck.privacy.ledger import Entry, Ledger
 
@@ -58,7 +59,7 @@ def plain(net, how, batch, number, real, has, key):
         return own - common
 
     def loss(weights, real):
-        of_fakes = jax.nn.softplus(logits(weights, net.seen(batch.fakes)))
+        of_fakes = jax.nn.softplus(logits(weights, net.preprocess(batch.fakes)))
         return jnp.mean(has * (jax.nn.softplus(-logits(weights, real)) + of_fakes))
 
     adam, weights = how.optimiser(), first
@@ -68,7 +69,7 @@ def plain(net, how, batch, number, real, has, key):
         weights = optax.apply_updates(weights, change)
 
     def looks_real(x):
-        return jnp.sum(has * jax.nn.log_sigmoid(logits(weights, net.seen(x))))
+        return jnp.sum(has * jax.nn.log_sigmoid(logits(weights, net.preprocess(x))))
 
     projected = batch.weights.T @ jax.grad(looks_real)(batch.fakes) @ batch.basis
     coin = jax.random.fold_in(jax.random.fold_in(key, number), 1)

@@ -18,8 +18,9 @@ from sklearn.linear_model import LogisticRegression
 
 import limbeck
 from limbeck.data.source import open_source
-from limbeck.evaluate import convnet
+from limbeck.evaluate import networks
 from limbeck.generate.g_pate import GPATE, PAPER
+from limbeck.models import convnets
 
 RESULTS = Path(__file__).parent / "results" / "g_pate_ablation.json"
 
@@ -38,8 +39,8 @@ def scored(bundle, test):
     x, y = (np.concatenate(part) for part in zip(*batches, strict=True))
     labels, shape = bundle.y_soft.argmax(axis=1), bundle.schema.image_shape
     linear = LogisticRegression(max_iter=200).fit(bundle.points[:5000], labels[:5000])
-    net = convnet.train(bundle.points, bundle.y_soft, shape, convnet.FAST, 0)
-    found = convnet.predict(net, x, shape).argmax(axis=1)
+    net = convnets.train(bundle.points, bundle.y_soft, shape, networks.FAST_CONVNET, 0)
+    found = convnets.predict(net, x, shape).argmax(axis=1)
     return {"logreg": linear.score(x, y), "convnet": float(np.mean(found == y))}
 
 

@@ -21,13 +21,13 @@ from sklearn.metrics import roc_auc_score
 
 import limbeck
 from limbeck.data.source import open_source
-from limbeck.distill import krr as ridge
 from limbeck.distill import matching
 from limbeck.distill import readout as method
 from limbeck.evaluate import krr
 from limbeck.evaluate.task import Task
 from limbeck.features.base import features_of
 from limbeck.measure import readout as measured
+from limbeck.models import ridge
 
 RESULTS = Path(__file__).parent / "results" / "readout.json"
 PICTURE = Path(__file__).parent.parent / "docs" / "images" / "readout.png"

@@ -21,9 +21,10 @@ from limbeck.data.source import open_source
 from limbeck.evaluate import classical, similarity
 from limbeck.evaluate.task import Task
 from limbeck.features.mixed import Mixed
-from limbeck.features.places import Places
-from limbeck.generate import moment_matching, nets
+from limbeck.features.quantiles import QuantileMap
+from limbeck.generate import moment_matching
 from limbeck.generate.moment_matching import DPMERF
+from limbeck.models import generators as nets
 from limbeck.privacy.budget import Budget
 
 RESULTS = Path(__file__).parent / "results" / "table_generators.json"
@@ -31,8 +32,8 @@ RESULTS = Path(__file__).parent / "results" / "table_generators.json"
 
 def one_sigmoid(schema, shape, key):
     """The generator of the papers' kind."""
-    inputs = shape.code + len(schema.classes)
-    return nets.TableNet(((schema.width, False),), inputs, shape.widths, key)
+    inputs = shape.latent_dim + len(schema.classes)
+    return nets.TableGenerator(((schema.width, False),), inputs, shape.widths, key)
 
 
 def without_pairs(columns, inner):
@@ -43,7 +44,7 @@ VARIANTS = {
     "as it is": contextlib.nullcontext,
     "one sigmoid": lambda: mock.patch.object(nets, "net_for", one_sigmoid),
     "without pairs": lambda: mock.patch.object(moment_matching, "Mixed", without_pairs),
-    "without places": lambda: mock.patch.object(moment_matching, "_places", return_value=Places()),
+    "without places": lambda: mock.patch.object(moment_matching, "_places", return_value=QuantileMap()),
 }
 
 

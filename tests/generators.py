@@ -6,8 +6,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from limbeck.bundle import Bundle, Saved
+from limbeck.bundle import Bundle
 from limbeck.data.schema import Schema
+from limbeck.models.state import GeneratorState
 from limbeck.privacy.budget import Budget
 from limbeck.privacy.ledger import Entry, Ledger
 from limbeck.privacy.noise import SeededEntropy, standard_normal
@@ -21,16 +22,16 @@ class Method:
     width: int = 800
 
 
-def saved(schema: Schema) -> Saved:
+def saved(schema: Schema) -> GeneratorState:
     """A generator with awkward names, as the leaves of a tree have them."""
     draw = np.random.default_rng(1)
     config = {"network": "gaussian", "spread": 0.2, "layers": [schema.width]}
     mean = draw.uniform(0.2, 0.8, schema.width).astype(np.float32)
-    return Saved(config, {"[0].mean": mean, "file": np.arange(3), "steps": np.array(7)})
+    return GeneratorState(config, {"[0].mean": mean, "file": np.arange(3), "steps": np.array(7)})
 
 
 def draw(schema, generator, n, entropy):
-    """In place of `limbeck.generate.sampling.draw`."""
+    """In place of `limbeck.models.sampling.draw`."""
     labels = np.frombuffer(entropy.bytes(n), np.uint8) % len(schema.classes)
     noise = standard_normal(entropy, (n, schema.width))
     x = generator.arrays["[0].mean"] + generator.config["spread"] * noise

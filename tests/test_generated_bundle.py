@@ -14,8 +14,8 @@ from PIL import Image
 import limbeck as lb
 from generators import SAMPLING, draw, generated, generated_without_noise, ledger, saved
 from limbeck import card
-from limbeck.bundle import Saved
 from limbeck.data import encode
+from limbeck.models.state import GeneratorState
 from limbeck.privacy.noise import SeededEntropy
 
 TABLE = lb.Schema.loads(
@@ -54,7 +54,7 @@ def bundle(request):
 @pytest.fixture(autouse=True)
 def sampling(monkeypatch):
     """Drawing by the generator of these tests."""
-    monkeypatch.setitem(sys.modules, "limbeck.generate.sampling", SAMPLING)
+    monkeypatch.setitem(sys.modules, "limbeck.models.sampling", SAMPLING)
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_what_is_saved_is_what_is_loaded(bundle, tmp_path):
         if isinstance(kept, np.ndarray):
             assert kept.dtype == read.dtype == np.float32
             np.testing.assert_array_equal(read, kept, err_msg=field.name)
-        elif isinstance(kept, Saved):
+        elif isinstance(kept, GeneratorState):
             assert read.config == kept.config
             assert list(read.arrays) == list(kept.arrays)
             for name, array in kept.arrays.items():
@@ -173,8 +173,8 @@ def test_a_generator_is_numbers_and_a_text(bundle, tmp_path):
 
 def test_anything_but_numbers_is_no_generator():
     for array in (np.array([{}]), np.array(["text"])):
-        with pytest.raises(TypeError, match="'w' is not"):
-            Saved({}, {"w": array})
+        with pytest.raises(TypeError, match="'w' does not"):
+            GeneratorState({}, {"w": array})
 
 
 def test_a_distilled_bundle_in_its_place_leaves_no_generator(tmp_path, distilled):
@@ -200,7 +200,7 @@ def test_what_is_kept_is_what_was_given_and_nothing_of_who_made_it(tmp_path):
     """The frame of a private method is out of reach: a bundle holds records and weights only."""
     exact = np.random.default_rng(5).uniform(0.3, 0.7, TABLE.width)
     noisy = (exact + np.random.default_rng(6).normal(0, 0.05, TABLE.width)).astype(np.float32)
-    generator = Saved({"spread": 0.2}, {"[0].mean": noisy})
+    generator = GeneratorState({"spread": 0.2}, {"[0].mean": noisy})
     x, labels = draw(TABLE, generator, RECORDS, SeededEntropy(0))
     made = generated(TABLE, RECORDS, x=x, labels=labels, generator=generator)
     held = everything_readable(made.save(tmp_path / "out"))
@@ -221,7 +221,7 @@ def test_what_is_not_finite_is_not_released():
     x[1, 1] = np.nan
     with pytest.raises(lb.UserError, match="smaller --learning-rate"):
         generated(TABLE, 3, x=x, labels=labels)
-    broken = Saved({}, {"w": np.array([np.inf])})
+    broken = GeneratorState({}, {"w": np.array([np.inf])})
     with pytest.raises(lb.UserError, match="smaller --learning-rate"):
         generated(TABLE, 3, generator=broken)
 

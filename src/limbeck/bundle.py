@@ -31,29 +31,14 @@ from limbeck import card
 from limbeck.data import encode
 from limbeck.data.schema import Schema
 from limbeck.errors import UserError
+from limbeck.models.state import GeneratorState
 from limbeck.privacy import accounting, ledger
 from limbeck.privacy.budget import Adjacency, Budget
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMAT = 1
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Saved:
-    """A generator as plain data: what `limbeck.generate.sampling` needs to draw records.
-
-    `config` is plain JSON, `arrays` are its weights by name.
-    """
-
-    config: dict[str, Any]
-    arrays: dict[str, NDArray[Any]]
-
-    def __post_init__(self) -> None:
-        for name, array in self.arrays.items():
-            if array.dtype.kind not in "biuf":
-                raise TypeError(f"a generator is made of numbers, and '{name}' is not")
+FORMAT = 2
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -81,7 +66,7 @@ class Bundle:
     events: tuple[ledger.Entry, ...]
     epsilon: float
     seeded: bool
-    generator: Saved | None = None
+    generator: GeneratorState | None = None
 
     @classmethod
     def distilled(
@@ -121,7 +106,7 @@ class Bundle:
         schema: Schema,
         x: NDArray[np.floating],
         labels: NDArray[np.integer],
-        generator: Saved,
+        generator: GeneratorState,
         budget: Budget | None,
         ledger: ledger.Ledger,
         seeded: bool,
@@ -200,7 +185,7 @@ class Bundle:
             raise UserError("a distilled set is complete: it has no generator")
         if n < 1:
             raise UserError(f"the number of records must be at least 1, not {n}")
-        from limbeck.generate.sampling import draw
+        from limbeck.models.sampling import draw
         from limbeck.privacy import noise
 
         x, labels = draw(self.schema, self.generator, n, noise.entropy(seed))
@@ -279,8 +264,8 @@ class Classifier:
                 "generated records have no classifier of their own: train any model on the "
                 "bundle's x and y"
             )
-        from limbeck.distill.krr import KernelRidge
         from limbeck.features import inputs, kernels
+        from limbeck.models.ridge import KernelRidge
 
         self._schema = bundle.schema
         self.ridge = KernelRidge(
@@ -334,7 +319,7 @@ def _as_text(values: NDArray[Any]) -> NDArray[Any]:
     return values.astype(str) if values.dtype == object else values
 
 
-def _write_generator(generator: Saved, path: Path) -> None:
+def _write_generator(generator: GeneratorState, path: Path) -> None:
     """Numbers and text alone: nothing in the file runs when it is read."""
     weights = {f"{WEIGHTS}{name}": array for name, array in generator.arrays.items()}
     _write_arrays(path, {"config": np.array(json.dumps(generator.config)), **weights})
@@ -424,7 +409,7 @@ def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
         return {name: arrays[name] for name in arrays.files}
 
 
-def _read_generator(release: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Saved:
+def _read_generator(release: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> GeneratorState:
     """The inverse of `_write_generator`."""
     config = json.loads(arrays["config"].item())
     if config != release["model"]["generator"]:
@@ -434,7 +419,7 @@ def _read_generator(release: dict[str, Any], arrays: dict[str, NDArray[Any]]) ->
         for name, array in arrays.items()
         if name.startswith(WEIGHTS)
     }
-    return Saved(config, weights)
+    return GeneratorState(config, weights)
 
 
 def _read_labels(schema: Schema, y: NDArray[Any]) -> NDArray[np.float32]:
@@ -446,7 +431,7 @@ def _read_labels(schema: Schema, y: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def _read(
-    release: dict[str, Any], data: dict[str, NDArray[Any]], generator: Saved | None
+    release: dict[str, Any], data: dict[str, NDArray[Any]], generator: GeneratorState | None
 ) -> Bundle:
     """The inverse of `Bundle._write`."""
     schema = Schema.from_dict(release["schema"])

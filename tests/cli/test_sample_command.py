@@ -19,7 +19,7 @@ RECORDS = 50
 @pytest.fixture(autouse=True)
 def sampling(monkeypatch):
     """Drawing by the generator of these tests."""
-    monkeypatch.setitem(sys.modules, "limbeck.generate.sampling", generators.SAMPLING)
+    monkeypatch.setitem(sys.modules, "limbeck.models.sampling", generators.SAMPLING)
 
 
 @pytest.fixture

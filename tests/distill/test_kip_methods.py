@@ -10,11 +10,11 @@ import limbeck
 from limbeck.data.named import schema_of
 from limbeck.data.source import open_source
 from limbeck.distill.kip import Descent, descend, regression_for, sampling_probability
-from limbeck.distill.krr import KernelRidge
 from limbeck.evaluate import krr
 from limbeck.evaluate.task import Task
 from limbeck.features.fc_ntk import FCNTK
 from limbeck.features.inputs import ImageInputs, TableInputs
+from limbeck.models.ridge import KernelRidge
 from limbeck.privacy.budget import Budget
 
 

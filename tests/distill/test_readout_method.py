@@ -17,12 +17,12 @@ from limbeck.distill.matching import Search, _made_up, _match
 from limbeck.distill.readout import Readout, knots_per_number
 from limbeck.evaluate import krr
 from limbeck.evaluate.task import Task
-from limbeck.features import ridge
 from limbeck.features.base import features_of
 from limbeck.features.bins import Bins
 from limbeck.features.inputs import ImageInputs, inputs_of
 from limbeck.features.kernels import for_schema
 from limbeck.features.scattering import Scattering
+from limbeck.models import ridge
 from limbeck.privacy.budget import Budget
 from limbeck.privacy.noise import entropy
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from limbeck.errors import UserError
-from limbeck.evaluate import cnn
-from limbeck.evaluate.cnn import CNN, _dropped, _largest, _step
+from limbeck.evaluate import networks
+from limbeck.models.convnets import CNN, _dropped, _largest, _step, train
 
 
 def test_the_papers_network_has_32_and_64_kernels():
@@ -35,15 +35,17 @@ def test_a_quarter_is_dropped_and_the_mean_is_kept():
 
 
 def test_it_learns_from_a_release(picture_task, monkeypatch):
-    monkeypatch.setattr(cnn, "FAST", 100)
-    scores = {s.trained_on: s.value for s in cnn.evaluate(picture_task) if s.metric == "accuracy"}
+    monkeypatch.setattr(networks, "FAST_CNN", networks.CNN._replace(steps=100))
+    scores = {s.trained_on: s.value for s in networks.cnn(picture_task) if s.metric == "accuracy"}
     assert scores["release"] > 0.8
     assert scores["real"] > 0.9
 
 
 def test_nothing_recompiles_from_one_training_to_the_next(picture_task):
+    x, y = picture_task.release_rows
     for seed in range(3):
-        cnn.train(*picture_task.release_rows, (12, 12, 1), 3, 2, seed)
+        once = networks.CNN._replace(steps=2)
+        train(x, np.eye(3, dtype=np.float32)[y], (12, 12, 1), once, seed)
         if not seed:
             compiled = _step._cached._cache_size()
     assert _step._cached._cache_size() == compiled
@@ -51,4 +53,4 @@ def test_nothing_recompiles_from_one_training_to_the_next(picture_task):
 
 def test_tables_have_no_pixels(table_task):
     with pytest.raises(UserError, match="tabular"):
-        cnn.evaluate(table_task)
+        networks.cnn(table_task)

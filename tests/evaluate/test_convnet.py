@@ -7,10 +7,10 @@ import pytest
 from made_up import bundle_of, changed
 
 from limbeck.errors import UserError
-from limbeck.evaluate import convnet
-from limbeck.evaluate.convnet import ConvNet, _block, _halved, _moved, _step, train
+from limbeck.evaluate import networks
+from limbeck.models.convnets import ConvNet, Training, _block, _halved, _moved, _step, train
 
-SMALL = convnet.Training(width=8, steps=150, rate=0.05)
+SMALL = Training(width=8, steps=150, rate=0.05)
 
 
 def test_a_block_is_convolution_instance_normalisation_relu_and_means():
@@ -38,7 +38,7 @@ def test_any_size_of_pictures_has_one_score_a_class(shape):
 
 
 def test_the_papers_network_has_three_blocks_of_128():
-    net = ConvNet((28, 28, 1), 10, convnet.Training().width, jax.random.key(0))
+    net = ConvNet((28, 28, 1), 10, Training().width, jax.random.key(0))
     assert [f.shape for f in net.filters] == [(3, 3, 1, 128), (3, 3, 128, 128), (3, 3, 128, 128)]
     assert net.head.weight.shape == (10, 128 * 3 * 3)
 
@@ -61,9 +61,9 @@ def test_pictures_are_moved_a_little_and_differently():
     assert rows.std() > 0.2
 
 
-@pytest.mark.parametrize("evaluator", [convnet.hard, convnet.soft])
+@pytest.mark.parametrize("evaluator", [networks.convnet, networks.convnet_soft])
 def test_it_learns_from_a_release(picture_task, monkeypatch, evaluator):
-    monkeypatch.setattr(convnet, "FAST", SMALL)
+    monkeypatch.setattr(networks, "FAST_CONVNET", SMALL)
     scores = {s.trained_on: s.value for s in evaluator(picture_task) if s.metric == "accuracy"}
     assert scores["release"] > 0.8
     assert scores["real"] > 0.9
@@ -71,18 +71,18 @@ def test_it_learns_from_a_release(picture_task, monkeypatch, evaluator):
 
 def test_soft_labels_are_regressed_on_and_hard_ones_are_not(picture_task, monkeypatch):
     """Labels with the classes turned round by a weight below zero."""
-    monkeypatch.setattr(convnet, "FAST", SMALL)
+    monkeypatch.setattr(networks, "FAST_CONVNET", SMALL)
     bundle = picture_task.bundle
     turned = bundle_of(bundle.schema, *picture_task.release_rows)
     object.__setattr__(turned, "y_soft", bundle.y_soft * -1 + 2 / 3)
     task = changed(picture_task, bundle=turned, real=None)
-    accuracy = {s.metric: s.value for s in convnet.soft(task)}["accuracy"]
+    accuracy = {s.metric: s.value for s in networks.convnet_soft(task)}["accuracy"]
     assert accuracy < 0.2
 
 
 def test_nothing_recompiles_from_one_training_to_the_next(picture_task):
     x, y = picture_task.release_rows
-    once = convnet.Training(width=4, steps=2)
+    once = Training(width=4, steps=2)
     for seed in range(3):
         train(x, np.eye(3, dtype=np.float32)[y], (12, 12, 1), once, seed)
         if not seed:
@@ -92,4 +92,4 @@ def test_nothing_recompiles_from_one_training_to_the_next(picture_task):
 
 def test_tables_have_no_pixels(table_task):
     with pytest.raises(UserError, match="tabular"):
-        convnet.hard(table_task)
+        networks.convnet(table_task)

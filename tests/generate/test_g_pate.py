@@ -12,9 +12,9 @@ from limbeck.data.column import Column
 from limbeck.data.schema import ImageShape, Schema
 from limbeck.generate import g_pate, gan, needs
 from limbeck.generate.g_pate import GPATE, PAPER, Student, forward, noise_and_labels, shares_of
-from limbeck.generate.nets import codes_for
-from limbeck.measure import discriminators
 from limbeck.measure.votes import CONSENSUS, COUNTS, VOTES
+from limbeck.models import discriminators
+from limbeck.models.generators import codes_for
 
 TABLE = Schema(
     classes=("a", "b"),

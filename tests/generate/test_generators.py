@@ -5,16 +5,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from limbeck.bundle import Saved
 from limbeck.data.column import Column
 from limbeck.data.schema import ImageShape, Schema
 from limbeck.errors import UserError
 from limbeck.features.fourier import Fourier
 from limbeck.features.mixed import Mixed
-from limbeck.generate import nets, sampling, training
+from limbeck.generate import training
 from limbeck.generate.moment_matching import DPMERF
-from limbeck.generate.nets import Shape
 from limbeck.generate.training import Descent, Target
+from limbeck.models import generators as nets
+from limbeck.models import sampling
+from limbeck.models.generators import GeneratorConfig
+from limbeck.models.state import GeneratorState
 from limbeck.privacy.noise import entropy
 
 TABLE = Schema(
@@ -27,9 +29,9 @@ TABLE = Schema(
 )
 PICTURES = Schema(classes=(0, 1, 2), image=ImageShape(10, 9, 3))
 SHAPES = [
-    (TABLE, Shape(4, (8, 7))),
-    (PICTURES, Shape(4, (6, 5))),
-    (PICTURES, Shape(4, (6,))),
+    (TABLE, GeneratorConfig(4, (8, 7))),
+    (PICTURES, GeneratorConfig(4, (6, 5))),
+    (PICTURES, GeneratorConfig(4, (6,))),
 ]
 
 
@@ -61,15 +63,15 @@ def test_a_doubled_map_is_a_transposed_convolution():
         for j in range(4):
             patch = np.einsum("ni,iabo->nabo", x[:, i, j], filters)
             plain[:, 2 * i : 2 * i + 4, 2 * j : 2 * j + 4] += patch
-    np.testing.assert_allclose(nets.doubled(x, filters), plain[:, 1:-1, 1:-1], atol=1e-5)
+    np.testing.assert_allclose(nets.upsampled(x, filters), plain[:, 1:-1, 1:-1], atol=1e-5)
 
 
 def test_a_residual_block_is_a_convolution_a_doubling_and_the_map_around_them():
     """By sums over pixels; the last normalisation is by what was frozen, here nothing."""
     x = jax.random.normal(jax.random.key(0), (2, 3, 4, 5))
-    block = nets.Beside(5, 6, jax.random.key(1))
+    block = nets.ResidualBranch(5, 6, jax.random.key(1))
     nothing = [(jnp.zeros(5), jnp.ones(5) - 1e-5)]
-    around, inner = block(x, 2 * x, nets.Norms(nothing))
+    around, inner = block(x, 2 * x, nets.BatchNorm(nothing))
     edged = np.pad(2 * x, ((0, 0), (1, 1), (1, 1), (0, 0)))
     plain = np.zeros(x.shape)
     for i in range(3):
@@ -85,7 +87,8 @@ def test_a_residual_block_is_a_convolution_a_doubling_and_the_map_around_them():
 def test_pictures_in_colour_have_residual_blocks_and_grey_ones_do_not():
     grey = Schema(classes=(0, 1, 2), image=ImageShape(10, 9))
     found = [
-        nets.net_for(schema, Shape(4, (6, 5)), jax.random.key(0)) for schema in (PICTURES, grey)
+        nets.net_for(schema, GeneratorConfig(4, (6, 5)), jax.random.key(0))
+        for schema in (PICTURES, grey)
     ]
     assert [len(net.blocks) for net in found] == [2, 0]
 
@@ -108,7 +111,7 @@ def test_arrays_are_the_whole_generator(schema, shape):
     again, its = nets.from_arrays(arrays, schema, shape)
     np.testing.assert_array_equal(again(codes, its)[0], net(codes, frozen)[0])
     name = next(iter(arrays))
-    with pytest.raises(ValueError, match="not those"):
+    with pytest.raises(ValueError, match="do not fit"):
         nets.from_arrays({**arrays, name: arrays[name][:1]}, schema, shape)
 
 
@@ -125,9 +128,9 @@ def learned(steps):
     means = np.stack([np.asarray(phi(part.astype(np.float32))).mean(axis=0) for part in x])
     target = Target(means.astype(np.float32), np.ones(2, np.float32))
     descent, key = Descent(steps, 50, 0.02), jax.random.key(0)
-    net, frozen = training.train(TABLE, phi, target, Shape(4, (20, 20)), descent, key)
-    config = {"code": 4, "widths": [20, 20], "shares": [0.25, 0.75], "places": {}}
-    return Saved(config, nets.to_arrays(net, frozen))
+    net, frozen = training.train(TABLE, phi, target, GeneratorConfig(4, (20, 20)), descent, key)
+    config = {"latent_dim": 4, "widths": [20, 20], "shares": [0.25, 0.75], "places": {}}
+    return GeneratorState(config, nets.to_arrays(net, frozen))
 
 
 @pytest.fixture(scope="module")
@@ -188,12 +191,12 @@ def test_nothing_recompiles_from_one_draw_to_the_next(generator):
     assert sampling._forward._cached._cache_size() == compiled
 
 
-@pytest.mark.parametrize("missing", ["code", "shares", "places", "arrays"])
+@pytest.mark.parametrize("missing", ["latent_dim", "shares", "places", "arrays"])
 def test_a_generator_of_another_version_is_refused_in_a_line(generator, missing):
     config = {name: value for name, value in generator.config.items() if name != missing}
     arrays = {} if missing == "arrays" else generator.arrays
     with pytest.raises(UserError, match="another version"):
-        sampling.draw(TABLE, Saved(config, arrays), 5, entropy(0))
+        sampling.draw(TABLE, GeneratorState(config, arrays), 5, entropy(0))
 
 
 @pytest.mark.parametrize(
@@ -205,13 +208,13 @@ def test_a_generator_of_another_version_is_refused_in_a_line(generator, missing)
         {"shares": [0.0, 0.0]},
         {"places": {"numbers": [999], "edges": [[0, 1]], "at": [[0, 1]]}},
         {"places": {"numbers": [0], "edges": [], "at": []}},
-        {"code": 10**12},
-        {"code": float("inf")},
+        {"latent_dim": 10**12},
+        {"latent_dim": float("inf")},
     ],
     ids=str,
 )
 def test_a_stranger_s_generator_is_refused_before_anything_is_made_of_it(generator, changed):
     with pytest.raises(UserError, match="another version"):
         sampling.draw(
-            TABLE, Saved({**generator.config, **changed}, generator.arrays), 5, entropy(0)
+            TABLE, GeneratorState({**generator.config, **changed}, generator.arrays), 5, entropy(0)
         )

@@ -5,23 +5,26 @@ import numpy as np
 import pytest
 
 import limbeck
-from limbeck.bundle import Saved
 from limbeck.data.schema import ImageShape, Schema
 from limbeck.data.source import open_source
 from limbeck.errors import UserError
 from limbeck.evaluate.task import read
 from limbeck.features.smooth import SmoothFourier
-from limbeck.generate import labels, nets, sampling
-from limbeck.generate.labels import Labeller
+from limbeck.generate import labels
 from limbeck.generate.moment_matching import DPMERF
-from limbeck.generate.nets import Shape
+from limbeck.models import generators as nets
+from limbeck.models import labeller as labellers
+from limbeck.models import sampling
+from limbeck.models.generators import GeneratorConfig
+from limbeck.models.labeller import Labeller
+from limbeck.models.state import GeneratorState
 from limbeck.privacy.accounting import calibrate
 from limbeck.privacy.budget import Budget
 from limbeck.privacy.ledger import Ledger
 from limbeck.privacy.noise import entropy
 
 PICTURES = Schema(classes=(0, 1, 2), image=ImageShape(10, 9, 1))
-SHAPE = Shape(4, (6,))
+SHAPE = GeneratorConfig(4, (6,))
 PHI = SmoothFourier(shape=(10, 9, 1))
 
 
@@ -31,7 +34,7 @@ def generator():
     noise = jax.random.normal(jax.random.key(1), (300, 4))
     codes = nets.codes_for(noise, np.eye(3, dtype=np.float32)[[0, 1, 2] * 100])
     config = {**SHAPE._asdict(), "shares": [0.2, 0.3, 0.5], "places": {}}
-    return Saved(config, nets.to_arrays(net, net(codes)[1]))
+    return GeneratorState(config, nets.to_arrays(net, net(codes)[1]))
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +50,7 @@ def labeller():
 
 
 def test_every_picture_is_of_the_class_that_the_readout_says(labeller):
-    x, y = sampling.draw(PICTURES, labels.added(generator(), labeller), 3000, entropy(1))
+    x, y = sampling.draw(PICTURES, labellers.added(generator(), labeller), 3000, entropy(1))
     assert np.mean(labeller(x) == y) > 0.999  # it may round otherwise beside other pictures
     np.testing.assert_array_equal(np.bincount(y), [600, 900, 1500])
     assert len(np.unique(x, axis=0)) == 3000
@@ -61,30 +64,30 @@ def test_without_it_they_are_of_the_class_they_were_made_for(labeller):
 def test_a_class_that_the_readout_never_sees_is_drawn_all_the_same():
     readout = np.zeros((PHI.size, 3), np.float32)
     blind = Labeller(PHI, readout)  # of equal scores the first is taken
-    x, y = sampling.draw(PICTURES, labels.added(generator(), blind), 30, entropy(0))
+    x, y = sampling.draw(PICTURES, labellers.added(generator(), blind), 30, entropy(0))
     assert np.isfinite(x).all()
     np.testing.assert_array_equal(np.bincount(y), [6, 9, 15])
 
 
 def test_it_is_kept_with_the_generator(labeller):
-    again = labels.of(labels.added(generator(), labeller), PICTURES)
+    again = labellers.of(labellers.added(generator(), labeller), PICTURES)
     assert again.phi == labeller.phi
     np.testing.assert_array_equal(again.readout, labeller.readout)
-    assert labels.of(generator(), PICTURES) is None
+    assert labellers.of(generator(), PICTURES) is None
 
 
 @pytest.mark.parametrize("wrong", ["features", "readout", "missing"])
 def test_one_that_does_not_fit_is_refused_in_a_line(labeller, wrong):
-    saved = labels.added(generator(), labeller)
+    saved = labellers.added(generator(), labeller)
     config, arrays = dict(saved.config), dict(saved.arrays)
     if wrong == "features":
         config["labels"] = "of tomorrow"
     elif wrong == "readout":
-        arrays[labels.READOUT] = arrays[labels.READOUT][:-1]
+        arrays[labellers.READOUT] = arrays[labellers.READOUT][:-1]
     else:
-        del arrays[labels.READOUT]
+        del arrays[labellers.READOUT]
     with pytest.raises(UserError, match="another version"):
-        sampling.draw(PICTURES, Saved(config, arrays), 5, entropy(0))
+        sampling.draw(PICTURES, GeneratorState(config, arrays), 5, entropy(0))
 
 
 def learned(epsilon):
@@ -127,12 +130,12 @@ def test_a_release_pays_for_its_labels(labelled):
 
 def test_more_drawn_from_a_saved_release_are_labelled_by_it_too(labelled, tmp_path):
     again = limbeck.load(labelled.save(tmp_path / "release"))
-    more, found = again.sample(400, seed=3), labels.of(again.generator, again.schema)
+    more, found = again.sample(400, seed=3), labellers.of(again.generator, again.schema)
     exact, classes = sampling.draw(again.schema, again.generator, 400, entropy(3))
     np.testing.assert_array_equal(more.y_soft.argmax(axis=1), classes)
     np.testing.assert_allclose(more.points, exact, atol=0.5 / 16 + 1e-6)  # whole pixels
     assert np.mean(found(exact) == classes) > 0.99
-    assert not any(name.startswith("judge") for name in again.generator.arrays)
+    assert not any(name.startswith("class_filter") for name in again.generator.arrays)
 
 
 def test_a_table_is_told_that_it_is_for_pictures():

@@ -11,9 +11,10 @@ from jax.flatten_util import ravel_pytree
 from limbeck.batching import in_blocks
 from limbeck.data.column import Column
 from limbeck.data.schema import ImageShape, Schema
-from limbeck.measure import discriminators, teachers
+from limbeck.measure import teachers
 from limbeck.measure.contributions.critic import CriticGradient, gradients_of
 from limbeck.measure.rows import Block
+from limbeck.models import discriminators
 from limbeck.privacy.clipping import Clip
 
 TABLE = Schema(
@@ -37,7 +38,7 @@ def test_they_are_the_gradients_of_each_record_clipped(net):
     contribution = CriticGradient(net, Clip(bound=0.1))
 
     def loss(weights, at):
-        return jax.nn.softplus(-net.logits(weights, net.seen(x), y)[at])
+        return jax.nn.softplus(-net.logits(weights, net.preprocess(x), y)[at])
 
     for at in range(6):
         block = Block(np.asarray(x), np.asarray(y).argmax(axis=1), np.arange(6) == at)

@@ -7,7 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from limbeck.features import ridge
 from limbeck.features.base import FeatureMap, unit_norm
 from limbeck.features.canvas import Canvas, draw, features, jacobians, linearised
 from limbeck.measure.contributions.ridge_features import (
@@ -15,6 +14,7 @@ from limbeck.measure.contributions.ridge_features import (
     clipped_sum_of_features,
     clipped_sum_of_pixels,
 )
+from limbeck.models import ridge
 from limbeck.privacy.clipping import ROUNDING, Clip
 
 FEATURES, PIXELS, COORDINATES = 30, 12, 9

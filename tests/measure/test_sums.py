@@ -16,7 +16,6 @@ from limbeck.features.fc_ntk import FCNTK
 from limbeck.features.fourier import Fourier
 from limbeck.features.inputs import TableInputs
 from limbeck.features.quantiles import QuantileMap
-from limbeck.measure import discriminators
 from limbeck.measure.contributions import outer
 from limbeck.measure.contributions.counts import ClassCounts, Histograms
 from limbeck.measure.contributions.critic import CriticGradient
@@ -25,6 +24,7 @@ from limbeck.measure.contributions.readout import Readout, ReadoutGradient
 from limbeck.measure.contributions.ridge_points import PointGradient, coordinates, prepare
 from limbeck.measure.rows import Rows
 from limbeck.measure.votes import VoteCounts
+from limbeck.models import discriminators
 from limbeck.privacy.budget import Budget, Measurement
 from limbeck.privacy.clipping import ROUNDING, Clip
 from limbeck.privacy.plan import Plan

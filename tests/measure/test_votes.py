@@ -8,7 +8,7 @@ import pytest
 import limbeck
 from limbeck.data.column import Column
 from limbeck.data.schema import ImageShape, Schema
-from limbeck.measure import discriminators, teachers
+from limbeck.measure import teachers
 from limbeck.measure.rows import Block, read
 from limbeck.measure.teachers import Query, TeacherConfig, Teachers, bins_of, teachers_of
 from limbeck.measure.votes import (
@@ -21,6 +21,7 @@ from limbeck.measure.votes import (
     noisy_answers,
     tally,
 )
+from limbeck.models import discriminators
 from limbeck.privacy.ledger import BudgetSpentError, Entry
 from limbeck.privacy.plan import Plan
 from limbeck.privacy.run import Run
@@ -170,7 +171,7 @@ def test_a_vote_is_the_bin_of_the_gradient_of_the_discriminator():
     first = how.initial(net)
 
     def logit(weights, x, y):
-        return net.logits(weights, net.seen(x[None]), y[None])[0]
+        return net.logits(weights, net.preprocess(x[None]), y[None])[0]
 
     def looks_real(x, y):
         return jax.nn.log_sigmoid(logit(weights, x, y) - logit(first, x, y))
@@ -256,10 +257,10 @@ def test_chunks_do_not_change_a_vote(monkeypatch):
 
 def test_pictures_are_seen_by_a_convolution():
     """As a product with patches, against the convolution of the library."""
-    net = discriminators.OfPictures(shape=(8, 8, 2), classes=3, channels=4, hidden=5)
+    net = discriminators.ConvNet(shape=(8, 8, 2), classes=3, channels=4, hidden=5)
     weights = net.init(jax.random.key(0))
     x = jax.random.uniform(jax.random.key(1), (6, 128))
-    patches = net._patches(net.seen(x))
+    patches = net._patches(net.preprocess(x))
     filters = weights[0][0][:50].reshape(5, 5, 2, 4)
     images = jnp.pad((2 * x - 1).reshape(6, 8, 8, 2), ((0, 0), (2, 2), (2, 2), (0, 0)))
     layout = ("NHWC", "HWIO", "NHWC")

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from limbeck.bundle import Bundle, Saved
+from limbeck.bundle import Bundle
 from limbeck.data.encode import nearest_records
 from limbeck.data.schema import Schema
+from limbeck.models.state import GeneratorState
 from limbeck.privacy.budget import Adjacency, Budget
 from limbeck.privacy.ledger import Entry
 
@@ -78,7 +79,7 @@ def generated(schema: Schema, records: int, **changed: Any) -> Bundle:
         "y_soft": np.eye(len(schema.classes), dtype=np.float32)[made.y_soft.argmax(axis=1)],
         "kernel": None,
         "regularisation": None,
-        "generator": Saved({"code": 5}, {"w": np.ones(3, np.float32)}),
+        "generator": GeneratorState({"code": 5}, {"w": np.ones(3, np.float32)}),
     }
     return dataclasses.replace(made, **{**given, **changed})
 

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from releases import COLOURED, PICTURES, TABLE, generated, not_private, release
 
 from limbeck.data.schema import Schema
-from limbeck.evaluate.records import Score
+from limbeck.evaluate.score import Score
 from limbeck.report.render import render
 from limbeck.report.scores import Scores
 

@@ -57,7 +57,7 @@ def test_limbeck_loads_the_bundle_and_draws_more(saved, monkeypatch):
         return np.zeros((n, schema.width), np.float32), np.zeros(n, np.int64)
 
     sampling = types.SimpleNamespace(draw=draw)
-    monkeypatch.setitem(sys.modules, "limbeck.generate.sampling", sampling)
+    monkeypatch.setitem(sys.modules, "limbeck.models.sampling", sampling)
     assert len(run(saved, "Limbeck")["more"].x) == 1000
     file = "more.csv" if saved.schema == TABLE else "more.npz"
     assert f"limbeck sample . -n 1000 -o {file}" in code(saved, "Limbeck")

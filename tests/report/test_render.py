@@ -16,7 +16,7 @@ from PIL import Image
 from releases import EVENTS, PICTURES, TABLE, generated, not_private, release, replacing
 
 from limbeck.data.schema import Schema
-from limbeck.evaluate.records import Score
+from limbeck.evaluate.score import Score
 from limbeck.privacy.ledger import Entry
 from limbeck.report import budget, columns, pictures
 from limbeck.report.render import render

@@ -8,7 +8,7 @@ import pytest
 from releases import PICTURES, TABLE, release
 
 from limbeck.errors import UserError
-from limbeck.evaluate.records import Score
+from limbeck.evaluate.score import Score
 from limbeck.report import scores
 from limbeck.report.render import render, write
 

@@ -7,7 +7,7 @@ from limbeck.data.column import Column
 from limbeck.data.schema import Schema
 from limbeck.data.source import Source
 from limbeck.errors import UserError
-from limbeck.evaluate.records import Score
+from limbeck.evaluate.score import Score
 from limbeck.evaluate.task import Rows
 from limbeck.generate.moment_matching import DPMERF
 from limbeck.reproduce import protocol, runs

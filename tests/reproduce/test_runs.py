@@ -49,7 +49,7 @@ def test_real_pictures_are_drawn_anew_for_each_seed(monkeypatch):
         seen.append((len(x), y.sum(axis=0).tolist(), x[:, :40].sum()))
         raise UserError("far enough")
 
-    monkeypatch.setattr(runs.convnet, "train", train)
+    monkeypatch.setattr(runs.convnets, "train", train)
     real = dataclasses.replace(DIGITS, method="real", evaluator="convnet", per_class=3)
     for seed in (0, 0, 1):
         with pytest.raises(UserError, match="far enough"):

@@ -11,7 +11,7 @@ from limbeck.errors import UserError
 if TYPE_CHECKING:
     from limbeck.data.schema import Schema
     from limbeck.data.source import Source
-    from limbeck.evaluate.records import Score
+    from limbeck.evaluate.score import Score
 
 NOT_PRIVATE = "Computed on real records: not private, do not publish without thought."
 
@@ -19,9 +19,9 @@ EVALUATORS = {
     "krr": "limbeck.evaluate.krr:evaluate",
     "logreg": "limbeck.evaluate.classical:logreg",
     "mlp": "limbeck.evaluate.classical:mlp",
-    "convnet": "limbeck.evaluate.convnet:hard",
-    "convnet-soft": "limbeck.evaluate.convnet:soft",
-    "cnn": "limbeck.evaluate.cnn:evaluate",
+    "convnet": "limbeck.evaluate.networks:convnet",
+    "convnet-soft": "limbeck.evaluate.networks:convnet_soft",
+    "cnn": "limbeck.evaluate.networks:cnn",
     "tabular": "limbeck.evaluate.classical:tabular",
     "credit": "limbeck.evaluate.classical:credit",
     "similarity": "limbeck.evaluate.similarity:evaluate",

@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 from limbeck.bundle import Bundle
 from limbeck.data.schema import Schema
 from limbeck.errors import UserError
-from limbeck.features import canvas, kernels, ridge
+from limbeck.features import canvas, kernels
 from limbeck.features.base import FeatureMap, InnerProductKernel
 from limbeck.features.canvas import Canvas
 from limbeck.features.inputs import Inputs, inputs_of
 from limbeck.measure.contributions.closed_form import centred_one_hot
 from limbeck.method import Method
+from limbeck.models import ridge
 from limbeck.privacy.noise import Entropy, standard_normal
 from limbeck.privacy.run import Run
 from limbeck.progress import Progress, silent

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from limbeck.errors import UserError
 from limbeck.evaluate.metrics import of_scores
-from limbeck.evaluate.records import Score, TrainedOn
+from limbeck.evaluate.score import Score, TrainedOn
 from limbeck.evaluate.task import Rows, Task
 from limbeck.progress import Progress, silent
 

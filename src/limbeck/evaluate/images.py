@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from limbeck.errors import UserError
-from limbeck.evaluate.records import Score, TrainedOn
+from limbeck.evaluate.score import Score, TrainedOn
 from limbeck.evaluate.task import Rows, Task
 from limbeck.features.scattering import Scattering
 

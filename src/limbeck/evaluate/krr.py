@@ -3,12 +3,12 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from limbeck.distill.krr import KernelRidge
 from limbeck.errors import UserError
 from limbeck.evaluate.metrics import of_scores
-from limbeck.evaluate.records import Score
+from limbeck.evaluate.score import Score
 from limbeck.evaluate.task import Rows, Task
 from limbeck.features.base import FeatureMap, features_of
+from limbeck.models.ridge import KernelRidge
 
 # Real records go through their features, if these are so few; else so many of them are points.
 MOST_FEATURES = 4096

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
 
-from limbeck.evaluate.records import Score, TrainedOn
+from limbeck.evaluate.score import Score, TrainedOn
 
 
 def of_scores(

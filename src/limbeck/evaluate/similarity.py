@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from limbeck.data.schema import Schema
 from limbeck.errors import UserError
-from limbeck.evaluate.records import Score
+from limbeck.evaluate.score import Score
 from limbeck.evaluate.task import Rows, Task
 
 BINS = 20

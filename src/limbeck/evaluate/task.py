@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from limbeck.bundle import Bundle
 from limbeck.data.source import Source
-from limbeck.evaluate.records import TrainedOn
+from limbeck.evaluate.score import TrainedOn
 from limbeck.progress import Progress, silent
 
 # The most real records that a model is trained on to see what is possible, and with `fast`.

@@ -38,21 +38,21 @@ import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 from numpy.typing import NDArray
 
-from limbeck.bundle import Bundle, Saved
+from limbeck.bundle import Bundle
 from limbeck.data.schema import HasSchema, Schema
 from limbeck.errors import UserError
 from limbeck.features.inputs import ImageInputs
 from limbeck.features.quantiles import QuantileMap
-from limbeck.generate import nets, sampling
-from limbeck.generate.nets import COLOUR, ROWS, Net, Shape, Statistics
 from limbeck.generate.training import FREEZING
-from limbeck.measure import discriminators
 from limbeck.measure.contributions.counts import CLASS_COUNTS, ClassCounts
-from limbeck.measure.discriminators import Discriminator
 from limbeck.measure.rows import read
 from limbeck.measure.teachers import CHUNK_BYTES, Query, TeacherConfig, Teachers
 from limbeck.measure.votes import LARGEST, VOTES, noisy_answers
 from limbeck.method import Method, setting
+from limbeck.models import discriminators, generators, sampling
+from limbeck.models.discriminators import Discriminator
+from limbeck.models.generators import COLOUR, ROWS, Generator, GeneratorConfig, Statistics
+from limbeck.models.state import GeneratorState
 from limbeck.privacy.budget import Budget, Measurement
 from limbeck.privacy.ledger import Entry
 from limbeck.privacy.plan import Needs, Plan
@@ -225,12 +225,12 @@ class GPATE(Method):
         network, config = self._discriminator(schema), self._teacher_config(schema, budget)
         each = BYTES_A_WEIGHT * discriminators.size(network)
         stored = config.teachers * each if config.keep else 0
-        activations = 8 * self.batch * network.numbers_a_record
+        activations = 8 * self.batch * network.activations_per_record
         # Forwards and backwards: two batches an update, and one for the votes.
         passes = self.batch * (6 * config.updates + 3) * self.steps * config.teachers
         return Needs(
             memory=3e8 + stored + max(CHUNK_BYTES, activations) + 4 * each,
-            seconds=10 + passes * network.multiplications / (SPEED * (os.cpu_count() or 1)),
+            seconds=10 + passes * network.macs / (SPEED * (os.cpu_count() or 1)),
             memory_per_record=8 * schema.width,
             seconds_per_record=1e-5,
             advice="use fewer teachers, discriminator=small or keep_teachers=false",
@@ -279,7 +279,7 @@ class Student:
         self._settings, self._schema = settings, schema
         start, self._key = jax.random.split(key)
         self._shape = shape_for(schema, settings.latent_dim)
-        self._net = nets.net_for(schema, self._shape, start)
+        self._net = generators.net_for(schema, self._shape, start)
         self._optimiser = _adam(settings.learning_rate, settings.steps * settings.student_steps)
         self._state = self._optimiser.init(eqx.filter(self._net, eqx.is_array))
         self._moving = jnp.zeros(())
@@ -295,7 +295,7 @@ class Student:
         """Lines 2 and 3 of Algorithm 2, and the projection of Algorithm 1."""
         key = jax.random.fold_in(self._key, 2 * step)
         noise, labels = self._codes(key, self._settings.batch)
-        synthetic = forward(self._net, nets.codes_for(noise, labels))
+        synthetic = forward(self._net, generators.codes_for(noise, labels))
         basis = self._basis
         if basis is None:
             basis = _random_basis(self._settings, self._schema.width, jax.random.fold_in(key, 1))
@@ -332,22 +332,25 @@ class Student:
                 noise, labels = self._codes(
                     jax.random.fold_in(key, study), STUDIED * labels.shape[1]
                 )
-            codes, change = nets.codes_for(noise, labels), self._weights(noise, labels) @ wanted
+            codes, change = (
+                generators.codes_for(noise, labels),
+                self._weights(noise, labels) @ wanted,
+            )
             self._net, self._state = _learn(
                 self._optimiser, self._net, self._state, before, codes, change, self._basis
             )
 
-    def saved(self, shares: list[float]) -> Saved:
+    def saved(self, shares: list[float]) -> GeneratorState:
         """With the normalisations frozen."""
         key = jax.random.fold_in(self._key, 2 * self._settings.steps)
         return saved(self._net, self._shape, shares, key)
 
 
-def shape_for(schema: Schema, code: int) -> Shape:
+def shape_for(schema: Schema, code: int) -> GeneratorConfig:
     """Of a generator, by what the schema describes."""
     if schema.is_image:
-        return Shape(code, COLOUR if schema.image_shape[2] > 1 else GREY)
-    return Shape(code, ROWS)
+        return GeneratorConfig(code, COLOUR if schema.image_shape[2] > 1 else GREY)
+    return GeneratorConfig(code, ROWS)
 
 
 def noise_and_labels(
@@ -357,12 +360,16 @@ def noise_and_labels(
     return jax.random.normal(key, (n, code)), jnp.eye(classes)[jnp.arange(n) % classes]
 
 
-def saved(net: Net, shape: Shape, shares: list[float], key: PRNGKeyArray) -> Saved:
+def saved(
+    net: Generator, shape: GeneratorConfig, shares: list[float], key: PRNGKeyArray
+) -> GeneratorState:
     """With the normalisations frozen."""
     classes = len(shares)
-    codes = nets.codes_for(*noise_and_labels(key, FREEZING * classes, shape.code, classes))
+    codes = generators.codes_for(
+        *noise_and_labels(key, FREEZING * classes, shape.latent_dim, classes)
+    )
     config = {**shape._asdict(), "shares": shares, "places": QuantileMap().to_json()}
-    return Saved(config, nets.to_arrays(net, statistics(net, codes)))
+    return GeneratorState(config, generators.to_arrays(net, statistics(net, codes)))
 
 
 def _fixed_basis(settings: GPATE, schema: Schema) -> Float[Array, "d k"] | None:
@@ -384,13 +391,13 @@ def _random_basis(settings: GPATE, width: int, key: PRNGKeyArray) -> Float[Array
 
 
 @eqx.filter_jit
-def forward(net: Net, codes: Float[Array, "n i"]) -> Float[Array, "n d"]:
+def forward(net: Generator, codes: Float[Array, "n i"]) -> Float[Array, "n d"]:
     """Records."""
     return net(codes)[0]
 
 
 @eqx.filter_jit
-def statistics(net: Net, codes: Float[Array, "n i"]) -> Statistics:
+def statistics(net: Generator, codes: Float[Array, "n i"]) -> Statistics:
     """Of a batch."""
     return net(codes)[1]
 
@@ -404,20 +411,20 @@ def _adam(rate: float, steps: int) -> optax.GradientTransformation:
 @eqx.filter_jit
 def _learn(
     optimiser: optax.GradientTransformation,
-    net: Net,
+    net: Generator,
     state: optax.OptState,
-    before: Net,
+    before: Generator,
     codes: Float[Array, "n i"],
     change: Float[Array, "n d"],
     basis: Float[Array, "d k"] | None,
-) -> tuple[Net, optax.OptState]:
+) -> tuple[Generator, optax.OptState]:
     """A step towards x̂ = x + Δx; of x, what no vote is ever on is left out."""
     wanted = before(codes)[0]
     if basis is not None:
         wanted = wanted @ basis @ basis.T
     wanted = jnp.clip(wanted + change, 0, 1)
 
-    def loss(net: Net) -> Float[Array, ""]:
+    def loss(net: Generator) -> Float[Array, ""]:
         return jnp.mean((net(codes)[0] - wanted) ** 2)
 
     updates, state = optimiser.update(eqx.filter_grad(loss)(net), state)

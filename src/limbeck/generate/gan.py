@@ -25,15 +25,14 @@ from numpy.typing import NDArray
 
 from limbeck.bundle import Bundle
 from limbeck.data.schema import HasSchema, Schema
-from limbeck.generate import nets, sampling
 from limbeck.generate.g_pate import laplace_counts, saved, shape_for, shares_of
-from limbeck.generate.nets import Net
-from limbeck.measure import discriminators
 from limbeck.measure.contributions.counts import CLASS_COUNTS, ClassCounts
 from limbeck.measure.contributions.critic import GRADIENT, CriticGradient
-from limbeck.measure.discriminators import Discriminator, Weights
 from limbeck.measure.rows import read
 from limbeck.method import Method, setting
+from limbeck.models import discriminators, generators, sampling
+from limbeck.models.discriminators import Discriminator, Weights
+from limbeck.models.generators import Generator
 from limbeck.privacy.budget import Budget, Measurement
 from limbeck.privacy.clipping import Clip
 from limbeck.privacy.ledger import Entry
@@ -93,14 +92,14 @@ class Adversarial(Method):
         gradient: Callable[[Weights], NDArray[np.float64]],
         shares: list[float],
         run: Run,
-    ) -> tuple[Net, PRNGKeyArray]:
+    ) -> tuple[Generator, PRNGKeyArray]:
         """The game: the discriminator and the generator in turn.
 
         `gradient` is the mean gradient of the discriminator's loss over records.
         """
         critic = self._discriminator_for(schema)
         start, other, key = jax.random.split(jax.random.key(run.key_data()), 3)
-        net = nets.net_for(schema, shape_for(schema, self.latent_dim), start)
+        net = generators.net_for(schema, shape_for(schema, self.latent_dim), start)
         weights = critic.init(other)
         optimiser = _adam(self.learning_rate)
         state = optimiser.init(eqx.filter(net, eqx.is_array))
@@ -124,7 +123,7 @@ class Adversarial(Method):
         noise, label = jax.random.split(key)
         chosen = jax.random.choice(label, len(shares), (self.batch,), p=jnp.asarray(shares))
         drawn = jax.random.normal(noise, (self.batch, self.latent_dim))
-        return nets.codes_for(drawn, jnp.eye(len(shares))[chosen])
+        return generators.codes_for(drawn, jnp.eye(len(shares))[chosen])
 
     def _needs(self, schema: Schema) -> Needs:
         network = self._discriminator_for(schema)
@@ -200,18 +199,18 @@ def _criticise(
     optimiser: optax.GradientTransformation,
     weights: Weights,
     state: optax.OptState,
-    net: Net,
+    net: Generator,
     codes: Float[Array, "n i"],
     of_records: Float[Array, " p"],
 ) -> tuple[Weights, optax.OptState]:
     """One step of the discriminator: −log D of records, by the critic, −log(1 − D) of others."""
-    fakes = net(codes)[0]
+    synthetic = net(codes)[0]
 
     labels = codes[:, -weights[-1][1].shape[0] :]
     flat, shaped = ravel_pytree(weights)
 
     def loss(flat: Float[Array, " p"]) -> Float[Array, ""]:
-        logits = discriminator.logits(shaped(flat), discriminator.seen(fakes), labels)
+        logits = discriminator.logits(shaped(flat), discriminator.preprocess(synthetic), labels)
         return jnp.mean(jax.nn.softplus(logits))
 
     gradient = shaped(jax.grad(loss)(flat) + of_records)
@@ -223,17 +222,17 @@ def _criticise(
 def _improve(
     discriminator: Discriminator,
     optimiser: optax.GradientTransformation,
-    net: Net,
+    net: Generator,
     state: optax.OptState,
     weights: Weights,
     codes: Float[Array, "n i"],
-) -> tuple[Net, optax.OptState]:
+) -> tuple[Generator, optax.OptState]:
     """One step of the generator: −log D of what it makes."""
     labels = codes[:, -weights[-1][1].shape[0] :]
 
-    def loss(net: Net) -> Float[Array, ""]:
-        seen = discriminator.seen(net(codes)[0])
-        return jnp.mean(jax.nn.softplus(-discriminator.logits(weights, seen, labels)))
+    def loss(net: Generator) -> Float[Array, ""]:
+        inputs = discriminator.preprocess(net(codes)[0])
+        return jnp.mean(jax.nn.softplus(-discriminator.logits(weights, inputs, labels)))
 
     updates, state = optimiser.update(eqx.filter_grad(loss)(net), state)
     return eqx.apply_updates(net, updates), state

@@ -18,7 +18,7 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from limbeck.bundle import Bundle, Saved
+from limbeck.bundle import Bundle
 from limbeck.data.schema import HasSchema, Schema
 from limbeck.errors import UserError
 from limbeck.features.base import FeatureMap
@@ -29,13 +29,15 @@ from limbeck.features.fourier import Fourier, length_scale
 from limbeck.features.hermite import Hermite
 from limbeck.features.mixed import Mixed, columns_of
 from limbeck.features.quantiles import QuantileMap, edges_of, quantiles_of, thresholds_of
-from limbeck.generate import judge, labels, nets, sampling
-from limbeck.generate.nets import COLOUR, ROWS, Shape
+from limbeck.generate import labels
 from limbeck.generate.training import Descent, Target, train
 from limbeck.measure.contributions.counts import CLASS_COUNTS, HISTOGRAMS, ClassCounts, Histograms
 from limbeck.measure.contributions.embedding import EMBEDDING, embedding_sum
 from limbeck.measure.rows import Rows, read
 from limbeck.method import Method, setting
+from limbeck.models import class_filter, generators, labeller, sampling
+from limbeck.models.generators import COLOUR, ROWS, GeneratorConfig
+from limbeck.models.state import GeneratorState
 from limbeck.privacy.budget import Budget, Measurement
 from limbeck.privacy.noise import Entropy
 from limbeck.privacy.plan import Needs, Plan
@@ -139,14 +141,14 @@ class MomentMatching(Method):
         sums = run.sum(rows, embedding, quantiles, purpose=EMBEDDING)
         counts = run.sum(rows, ClassCounts(len(schema.classes)), purpose=CLASS_COUNTS)
         counts = np.maximum(counts, run.noise_multiplier(CLASS_COUNTS))
-        labeller = None
+        readout = None
         if self.label_with == "readout":
-            labeller = labels.measure(private, counts, run)
+            readout = labels.measure(private, counts, run)
 
         # Post-processing: a generator with these moments, and records from it.
         generator = self._generator(schema, phi, quantiles, sums, counts, run)
-        if labeller:
-            generator = labels.added(generator, labeller)
+        if readout:
+            generator = labeller.added(generator, readout)
         elif self.reject_misclassified and schema.is_image:
             generator = _filtered(schema, generator, run.entropy)
         x, classes = sampling.draw(schema, generator, self.records, run.entropy)
@@ -170,7 +172,7 @@ class MomentMatching(Method):
         sums: Floats,
         counts: Floats,
         run: Run,
-    ) -> Saved:
+    ) -> GeneratorState:
         lengths = run.noise_multiplier(EMBEDDING) * math.sqrt(sums.shape[1]) / counts
         target = target_of(sums, counts, lengths)
         shape = self._shape(schema)
@@ -182,7 +184,7 @@ class MomentMatching(Method):
             "shares": (counts / counts.sum()).tolist(),
             "places": quantiles.to_json(),
         }
-        return Saved(config, nets.to_arrays(net, frozen))
+        return GeneratorState(config, generators.to_arrays(net, frozen))
 
     def descent_for(self, schema: Schema, noise: float) -> Descent:
         """As it was asked for, or many small steps for images and fewer large ones for tables.
@@ -196,10 +198,10 @@ class MomentMatching(Method):
         per_class = max(1, round((self.batch or batch) / classes))
         return Descent(self.steps or max(steps, 1), per_class, self.learning_rate)
 
-    def _shape(self, schema: Schema) -> Shape:
+    def _shape(self, schema: Schema) -> GeneratorConfig:
         if not schema.is_image:
-            return Shape(self.latent_dim or 10, ROWS)
-        return Shape(self.latent_dim or 20, COLOUR if schema.image_shape[2] > 1 else GREY)
+            return GeneratorConfig(self.latent_dim or 10, ROWS)
+        return GeneratorConfig(self.latent_dim or 20, COLOUR if schema.image_shape[2] > 1 else GREY)
 
 
 def _quantiles(schema: Schema, rows: Rows, run: Run) -> QuantileMap:
@@ -214,15 +216,17 @@ def _quantiles(schema: Schema, rows: Rows, run: Run) -> QuantileMap:
     return QuantileMap(numbers, edges, at)
 
 
-def _filtered(schema: Schema, generator: Saved, entropy: Entropy) -> Saved:
+def _filtered(schema: Schema, generator: GeneratorState, entropy: Entropy) -> GeneratorState:
     """The same with a class filter, which learns from equally many of its images of each class."""
     classes = len(schema.classes)
-    equal = Saved({**generator.config, "shares": [1 / classes] * classes}, generator.arrays)
-    x, drawn = sampling.draw(schema, equal, max(judge.PICTURES, classes), entropy)
+    equal = GeneratorState(
+        {**generator.config, "shares": [1 / classes] * classes}, generator.arrays
+    )
+    x, drawn = sampling.draw(schema, equal, max(class_filter.IMAGES, classes), entropy)
     if not np.isfinite(x).all():  # which the bundle refuses
         return generator
-    its = judge.to_arrays(judge.learn(x, drawn, classes))
-    return Saved(generator.config, {**generator.arrays, **its})
+    its = class_filter.to_arrays(class_filter.learn(x, drawn, classes))
+    return GeneratorState(generator.config, {**generator.arrays, **its})
 
 
 def target_of(sums: Floats, counts: Floats, lengths: Floats) -> Target:

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from limbeck.data.schema import Schema
 from limbeck.features.base import FeatureMap
-from limbeck.generate import nets
-from limbeck.generate.nets import Net, Shape, Statistics
+from limbeck.models import generators as nets
+from limbeck.models.generators import Generator as Net
+from limbeck.models.generators import GeneratorConfig, Statistics
 from limbeck.progress import Progress, silent
 
 # Codes by which the normalisations are frozen, for each class.
@@ -51,7 +52,7 @@ def train(
     schema: Schema,
     phi: FeatureMap,
     target: Target,
-    shape: Shape,
+    shape: GeneratorConfig,
     descent: Descent,
     key: PRNGKeyArray,
     progress: Progress = silent,
@@ -78,7 +79,7 @@ def _step(
     rate: Float[Array, ""],
     target: tuple[Float[Array, "c f"], Float[Array, " c"]],
     phi: FeatureMap,
-    shape: Shape,
+    shape: GeneratorConfig,
     per_class: int,
 ) -> tuple[Net, optax.OptState]:
     means, weights = target
@@ -121,13 +122,15 @@ def scale(norms: Float[Array, " n"]) -> Float[Array, " n"]:
     return 1 / jnp.maximum(norms, 1)
 
 
-def _codes(key: PRNGKeyArray, classes: int, per_class: int, shape: Shape) -> Float[Array, "n i"]:
+def _codes(
+    key: PRNGKeyArray, classes: int, per_class: int, shape: GeneratorConfig
+) -> Float[Array, "n i"]:
     """Fresh noise, and as many of each class, one class after the other."""
     labels = jnp.repeat(jnp.eye(classes), per_class, axis=0)
-    noise = jax.random.normal(key, (len(labels), shape.code))
+    noise = jax.random.normal(key, (len(labels), shape.latent_dim))
     return nets.codes_for(noise, labels)
 
 
 @eqx.filter_jit
-def _frozen(net: Net, key: PRNGKeyArray, classes: int, shape: Shape) -> Statistics:
+def _frozen(net: Net, key: PRNGKeyArray, classes: int, shape: GeneratorConfig) -> Statistics:
     return net(_codes(key, classes, FREEZING, shape))[1]

@@ -22,8 +22,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt8
 from numpy.typing import NDArray
 
 from limbeck.batching import CORES, in_blocks, side_by_side
-from limbeck.measure.discriminators import Discriminator, Weights
 from limbeck.measure.rows import Rows
+from limbeck.models.discriminators import Discriminator, Weights
 from limbeck.privacy.ledger import NoCopy
 
 # The memory for the activations of the teachers that are updated at a time.
@@ -232,7 +232,7 @@ class Teachers(NoCopy):
 
 @functools.partial(jax.jit, static_argnums=(0,))
 def _preprocess(discriminator: Discriminator, x: Float[Array, "m d"]) -> Float[Array, "m s"]:
-    return discriminator.seen(x)
+    return discriminator.preprocess(x)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
@@ -253,9 +253,9 @@ def _public_step(discriminator: Discriminator, config: TeacherConfig, query: Que
     def logits_of(inputs: Float[Array, "m s"]) -> Float[Array, " m"]:
         return discriminator.logits(initial, inputs, query.one_hot)
 
-    _, along = jax.linearize(discriminator.seen, query.synthetic[:1])
+    _, along = jax.linearize(discriminator.preprocess, query.synthetic[:1])
     projection = jax.vmap(lambda direction: along(direction[None])[0])(query.column_projection.T).T
-    inputs = discriminator.seen(query.synthetic)
+    inputs = discriminator.preprocess(query.synthetic)
     logits, vjp = jax.vjp(logits_of, inputs)
     slopes = vjp(jnp.ones_like(logits))[0] @ projection
     return PublicStep(
@@ -272,7 +272,7 @@ def chunk_of(discriminator: Discriminator, config: TeacherConfig, records: int) 
 
 def _bytes_each(discriminator: Discriminator, records: int) -> int:
     """The activations of one teacher for a synthetic batch and a real one."""
-    return 4 * (2 * records * discriminator.numbers_a_record)
+    return 4 * (2 * records * discriminator.activations_per_record)
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2, 3))

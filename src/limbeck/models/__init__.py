@@ -1,1 +1,1 @@
-"""Learners that see no private record."""
+"""Learners that see no private record: predictors, generators, discriminators and networks."""

@@ -6,7 +6,7 @@ from pathlib import Path, PureWindowsPath
 from typing import Any
 
 from limbeck.errors import UserError
-from limbeck.evaluate.records import Score
+from limbeck.evaluate.score import Score
 
 
 @dataclasses.dataclass(frozen=True)

@@ -20,12 +20,13 @@ from limbeck.distill.dp_kip import DPKIP
 from limbeck.distill.kip import KIP
 from limbeck.distill.readout import Readout
 from limbeck.errors import UserError
-from limbeck.evaluate import classical, cnn, convnet, krr
-from limbeck.evaluate.records import Score
+from limbeck.evaluate import classical, krr, networks
+from limbeck.evaluate.score import Score
 from limbeck.evaluate.task import Rows, Task, read
 from limbeck.generate.g_pate import GPATE
 from limbeck.generate.gan import DPGAN, GAN
 from limbeck.generate.moment_matching import DPHP, DPMERF, DPNTK
+from limbeck.models import convnets
 from limbeck.privacy.budget import Budget
 from limbeck.progress import Progress, silent
 from limbeck.reproduce import protocol
@@ -73,11 +74,11 @@ REAL = "real"  # not a method: real records, as many a class as the others have 
 
 EVALUATORS: dict[str, Callable[[Task], list[Score]]] = {
     "krr": krr.evaluate,
-    "convnet": convnet.hard,
+    "convnet": networks.convnet,
     "logreg": classical.logreg,
     "mlp": classical.mlp,
     "mean-of-12": classical.tabular,
-    "cnn": cnn.evaluate,
+    "cnn": networks.cnn,
     **dict.fromkeys(
         ("logistic-regression", "adaboost", "bagging", "multi-layer-perceptron", "mean-of-4"),
         classical.credit,
@@ -216,9 +217,9 @@ def _real(cell: Cell, seed: int, progress: Progress) -> dict[str, Any]:
         drawn = [rng.permutation(np.flatnonzero(train.y == label)) for label in classes]
         chosen = np.concatenate([rows[: cell.per_class] for rows in drawn])
     labels = np.eye(len(classes), dtype=np.float32)[train.y[chosen]]
-    training = convnet.Training()
-    net = convnet.train(train.x[chosen], labels, shape, training, seed, progress=progress)
-    right = convnet.predict(net, test.x, shape).argmax(axis=1) == test.y
+    training = networks.CONVNET
+    net = convnets.train(train.x[chosen], labels, shape, training, seed, progress=progress)
+    right = convnets.predict(net, test.x, shape).argmax(axis=1) == test.y
     return {"value": round(100 * float(np.mean(right)), 4), "settings": training._asdict()}
 
 

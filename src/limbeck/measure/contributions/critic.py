@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from limbeck.measure.contributions.closed_form import UNITS
 from limbeck.measure.contributions.embedding import integers
-from limbeck.measure.discriminators import Discriminator, Weights
 from limbeck.measure.rows import Block
+from limbeck.models.discriminators import Discriminator, Weights
 from limbeck.privacy.clipping import Clip
 
 GRADIENT = "gradient"
@@ -63,7 +63,7 @@ def gradients_of(
     """The gradient of −log D(x) of each record."""
 
     def loss(weights: Weights, x: Float[Array, " d"], y: Float[Array, " c"]) -> Float[Array, ""]:
-        logits = discriminator.logits(weights, discriminator.seen(x[None]), y[None])
+        logits = discriminator.logits(weights, discriminator.preprocess(x[None]), y[None])
         return jax.nn.softplus(-logits[0])
 
     def gradient(x: Float[Array, " d"], y: Float[Array, " c"]) -> Float[Array, " p"]:

@@ -30,10 +30,10 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 from numpy.typing import NDArray
 
-from limbeck.features.ridge import Ridge
 from limbeck.measure.contributions.closed_form import ClosedForm, centred_one_hot
 from limbeck.measure.contributions.ridge_points import NORM_ROUNDING
 from limbeck.measure.rows import Block
+from limbeck.models.ridge import Ridge
 from limbeck.privacy.clipping import Clip
 
 BLOCK = 128

@@ -4,17 +4,18 @@ import jax
 import numpy as np
 import pytest
 
-from limbeck.bundle import Saved
 from limbeck.data.schema import ImageShape, Schema
 from limbeck.errors import UserError
-from limbeck.generate import judge, nets, sampling
-from limbeck.generate.judge import Judge
 from limbeck.generate.moment_matching import _judged
-from limbeck.generate.nets import Shape
+from limbeck.models import class_filter, sampling
+from limbeck.models import generators as nets
+from limbeck.models.class_filter import ClassFilter
+from limbeck.models.generators import GeneratorConfig
+from limbeck.models.state import GeneratorState
 from limbeck.privacy.noise import entropy
 
 PICTURES = Schema(classes=(0, 1, 2), image=ImageShape(10, 9, 1))
-SHAPE = Shape(4, (6,))
+SHAPE = GeneratorConfig(4, (6,))
 
 
 def generator(**judged):
@@ -24,7 +25,7 @@ def generator(**judged):
         jax.random.normal(jax.random.key(1), (300, 4)), np.eye(3, dtype=np.float32)[[0, 1, 2] * 100]
     )
     config = {**SHAPE._asdict(), "shares": [0.2, 0.3, 0.5], "places": {}}
-    return Saved(config, {**nets.to_arrays(net, net(codes)[1]), **judged})
+    return GeneratorState(config, {**nets.to_arrays(net, net(codes)[1]), **judged})
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +33,7 @@ def by_brightness():
     """Takes dark pictures for class 0 and bright ones for class 2."""
     x, _ = sampling.draw(PICTURES, generator(), 2000, entropy(0))
     third = np.argsort(np.argsort(x.mean(axis=1))) // 667
-    return judge.learn(x, third, 3)
+    return class_filter.learn(x, third, 3)
 
 
 def test_it_learns_what_most_pictures_of_a_class_have_in_common():
@@ -40,12 +41,12 @@ def test_it_learns_what_most_pictures_of_a_class_have_in_common():
     labels = np.arange(900) % 3
     x = 0.3 * rng.random((900, 90)) + 0.7 * np.repeat(np.eye(3), 30, axis=1)[labels]
     told = np.where(np.arange(900) < 90, (labels + 1) % 3, labels)  # every tenth is wrong
-    np.testing.assert_array_equal(judge.learn(x, told, 3)(x), labels)
+    np.testing.assert_array_equal(class_filter.learn(x, told, 3)(x), labels)
 
 
 def test_of_two_classes_it_scores_both():
     labels = np.arange(100) % 2
-    found = judge.learn(labels[:, None] + np.zeros((100, 4)), labels, 2)
+    found = class_filter.learn(labels[:, None] + np.zeros((100, 4)), labels, 2)
     assert found.weight.shape == (4, 2)
     np.testing.assert_array_equal(found(np.array([[0.0] * 4, [1.0] * 4])), [0, 1])
 
@@ -53,7 +54,7 @@ def test_of_two_classes_it_scores_both():
 def test_records_are_drawn_until_it_agrees(by_brightness):
     x, y = sampling.draw(PICTURES, generator(), 1500, entropy(1))
     assert np.mean(by_brightness(x) == y) < 0.5
-    judged = generator(**judge.to_arrays(by_brightness))
+    judged = generator(**class_filter.to_arrays(by_brightness))
     again, labels = sampling.draw(PICTURES, judged, 1500, entropy(1))
     assert np.mean(by_brightness(again) == labels) > 0.99
     np.testing.assert_array_equal(np.bincount(labels), [300, 450, 750])
@@ -62,23 +63,23 @@ def test_records_are_drawn_until_it_agrees(by_brightness):
 
 
 def test_a_class_that_it_never_sees_is_drawn_all_the_same():
-    blind = Judge(np.zeros((90, 3), np.float32), np.array([1, 0, 0], np.float32))
-    x, y = sampling.draw(PICTURES, generator(**judge.to_arrays(blind)), 30, entropy(0))
+    blind = ClassFilter(np.zeros((90, 3), np.float32), np.array([1, 0, 0], np.float32))
+    x, y = sampling.draw(PICTURES, generator(**class_filter.to_arrays(blind)), 30, entropy(0))
     assert x.shape == (30, 90)
     np.testing.assert_array_equal(np.bincount(y), [6, 9, 15])
 
 
 def test_it_is_kept_as_arrays(by_brightness):
-    again = judge.from_arrays(judge.to_arrays(by_brightness), 90, 3)
+    again = class_filter.from_arrays(class_filter.to_arrays(by_brightness), 90, 3)
     np.testing.assert_array_equal(again.weight, by_brightness.weight)
     np.testing.assert_array_equal(again.bias, by_brightness.bias)
-    assert judge.from_arrays({}, 90, 3) is None
+    assert class_filter.from_arrays({}, 90, 3) is None
 
 
 @pytest.mark.parametrize("kept", [slice(1), slice(0)])
 def test_one_of_other_pictures_is_refused_in_a_line(by_brightness, kept):
-    arrays = judge.to_arrays(by_brightness)
-    arrays["judge.weight"] = arrays["judge.weight"][kept]
+    arrays = class_filter.to_arrays(by_brightness)
+    arrays["class_filter.weight"] = arrays["class_filter.weight"][kept]
     with pytest.raises(UserError, match="another version"):
         sampling.draw(PICTURES, generator(**arrays), 5, entropy(0))
 
@@ -86,5 +87,7 @@ def test_one_of_other_pictures_is_refused_in_a_line(by_brightness, kept):
 def test_a_generator_that_went_out_of_bounds_has_none():
     """What it makes is no picture, and the bundle refuses it with a message that helps."""
     fine = generator()
-    lost = Saved(fine.config, {name: array * np.nan for name, array in fine.arrays.items()})
-    assert judge.from_arrays(_judged(PICTURES, lost, entropy(0)).arrays, 90, 3) is None
+    lost = GeneratorState(
+        fine.config, {name: array * np.nan for name, array in fine.arrays.items()}
+    )
+    assert class_filter.from_arrays(_judged(PICTURES, lost, entropy(0)).arrays, 90, 3) is None

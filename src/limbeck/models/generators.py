@@ -1,14 +1,15 @@
-"""Networks from a random code and a class to a record, with all numbers of a record in [0, 1].
+"""Generators: networks from a random latent and a class to a record with numbers in [0, 1].
 
-`PictureNet` doubles maps by transposed convolutions, and for colour by residual blocks. `TableNet`
-is fully connected: numbers come out of a sigmoid, and each categorical column of a softmax of its
-own, so that what comes out is a row of shares.
+`ImageGenerator` upsamples maps by transposed convolutions, and by residual blocks for colour.
+`TableGenerator` is fully connected: numbers come out of a sigmoid, and each categorical column out
+of a softmax of its own, so that the output is a row of shares.
 
-Both normalise over the batch while they learn. Afterwards means and variances of one large batch
-are frozen, and a record depends on its own code alone.
+Both normalise over the batch in training. Afterwards the means and variances of one large batch
+are frozen, and a record depends on its own latent alone.
 """
 
 import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -20,34 +21,32 @@ from numpy.typing import NDArray
 
 from limbeck.data.schema import Schema
 
-# One (mean, variance) a normalisation.
+# One (mean, variance) for each normalisation.
 Statistics = list[tuple[Float[Array, " c"], Float[Array, " c"]]]
-
-
 HIDDEN = 200
-# Channels of the maps of colour pictures; widths of the layers for tables.
+# Channels of the maps of colour images; widths of the layers for tables.
 COLOUR, ROWS = (32, 16), (200, 200)
 
 
-class Norms:
-    """Normalises over the batch and keeps what it found, or goes by what was frozen."""
+class BatchNorm:
+    """Normalises over the batch and records its statistics, or uses frozen ones."""
 
     def __init__(self, frozen: Statistics | None) -> None:
-        self._frozen, self.found = frozen, Statistics()
+        self._frozen, self.statistics = frozen, Statistics()
 
     def __call__(self, x: Float[Array, "*n c"]) -> Float[Array, "*n c"]:
-        """Each channel to mean zero and variance one."""
+        """Scale each channel to mean zero and variance one."""
         if self._frozen is None:
             axes = tuple(range(x.ndim - 1))
             mean, variance = jnp.mean(x, axis=axes), jnp.var(x, axis=axes)
         else:
-            mean, variance = self._frozen[len(self.found)]
-        self.found.append((mean, variance))
+            mean, variance = self._frozen[len(self.statistics)]
+        self.statistics.append((mean, variance))
         return (x - mean) * jax.lax.rsqrt(variance + 1e-5)
 
 
 class Affine(eqx.Module):
-    """A linear layer with bias, for many rows at a time."""
+    """A linear layer with bias for a batch of rows."""
 
     weight: Float[Array, "i o"]
     bias: Float[Array, " o"]
@@ -57,12 +56,12 @@ class Affine(eqx.Module):
         self.bias = jnp.zeros(o)
 
     def __call__(self, x: Float[Array, "n i"]) -> Float[Array, "n o"]:
-        """Rows to rows."""
+        """The outputs of a batch."""
         return x @ self.weight + self.bias
 
 
-class Beside(eqx.Module):
-    """What makes a residual block of a doubling: a convolution before it, and a way around both."""
+class ResidualBranch(eqx.Module):
+    """The convolution before an upsampling and the shortcut around both, as in a residual block."""
 
     filters: Float[Array, "3 3 i i"]
     mixed: Float[Array, "i o"]
@@ -73,9 +72,9 @@ class Beside(eqx.Module):
         self.mixed = jax.nn.initializers.lecun_normal()(two, (i, o))
 
     def __call__(
-        self, x: Float[Array, "n h w i"], normed: Float[Array, "n h w i"], norms: Norms
+        self, x: Float[Array, "n h w i"], normed: Float[Array, "n h w i"], norms: BatchNorm
     ) -> tuple[Float[Array, "n p q o"], Float[Array, "n h w i"]]:
-        """What goes around, twice as large, and what is still to be doubled."""
+        """The shortcut, upsampled twofold, and the maps that are still to be upsampled."""
         around = jnp.repeat(jnp.repeat(x @ self.mixed, 2, axis=1), 2, axis=2)
         layout = ("NHWC", "HWIO", "NHWC")
         inner = jax.lax.conv_general_dilated(
@@ -84,22 +83,22 @@ class Beside(eqx.Module):
         return around, jax.nn.relu(norms(inner))
 
 
-class PictureNet(eqx.Module):
-    """Codes to pictures of `shape`.
+class ImageGenerator(eqx.Module):
+    """Latents to images of `shape`.
 
-    A hidden layer makes a map of the first of `channels`; each doubling halves the way to the sides
-    of the picture. One layer, because pictures of a deeper one fold: what it gains in moments it
-    loses in classifiers that are trained on them.
+    A hidden layer makes a map with the first of `channels`, and each of the others belongs to a map
+    of twice the height and width. There is one hidden layer: deeper generators match moments better
+    but give worse training data.
 
-    In colour doublings are residual blocks: a convolution of 3 × 3 before the doubling,
-    and beside the two of them the map itself, every pixel four times, its channels mixed.
+    For colour, each upsampling is a residual block: a 3 × 3 convolution precedes it, and the
+    shortcut is the map itself, repeated to twice the size, with its channels mixed.
     """
 
     shape: tuple[int, int, int] = eqx.field(static=True)
     channels: tuple[int, ...] = eqx.field(static=True)
     layers: list[Affine]
     filters: list[Float[Array, "i 4 4 o"]]
-    blocks: list[Beside]
+    blocks: list[ResidualBranch]
     scales: list[Float[Array, " c"]]
     shifts: list[Float[Array, " c"]]
 
@@ -121,8 +120,8 @@ class PictureNet(eqx.Module):
         self.filters = [
             draw(k, (i, 4, 4, o)) for i, o, k in zip(maps, maps[1:], keys, strict=False)
         ]
-        beside = zip(maps, maps[1:], keys, strict=False) if shape[2] > 1 else ()
-        self.blocks = [Beside(i, o, jax.random.fold_in(k, 1)) for i, o, k in beside]
+        residual = zip(maps, maps[1:], keys, strict=False) if shape[2] > 1 else ()
+        self.blocks = [ResidualBranch(i, o, jax.random.fold_in(k, 1)) for i, o, k in residual]
         normed = [HIDDEN, *channels]
         self.scales = [jnp.ones(side) for side in normed]
         self.shifts = [jnp.zeros(side) for side in [*normed, shape[2]]]
@@ -135,8 +134,8 @@ class PictureNet(eqx.Module):
     def __call__(
         self, codes: Float[Array, "n i"], frozen: Statistics | None = None
     ) -> tuple[Float[Array, "n d"], Statistics]:
-        """Records, and the statistics of the batch."""
-        norms = Norms(frozen)
+        """Records and the statistics of the batch."""
+        norms = BatchNorm(frozen)
 
         scaled = iter(zip(self.scales, self.shifts, strict=False))
 
@@ -150,20 +149,20 @@ class PictureNet(eqx.Module):
             inner = normed(x)
             if self.blocks:
                 around, inner = self.blocks[i](x, inner, norms)
-                x = around + doubled(inner, filters)
+                x = around + upsampled(inner, filters)
             else:
-                x = doubled(inner, filters)
+                x = upsampled(inner, filters)
         x = x[:, : self.shape[0], : self.shape[1]] + self.shifts[-1]
-        return jax.nn.sigmoid(x).reshape(len(codes), -1), norms.found
+        return jax.nn.sigmoid(x).reshape(len(codes), -1), norms.statistics
 
 
-def doubled(
+def upsampled(
     x: Float[Array, "n h w i"], filters: Float[Array, "i 4 4 o"]
 ) -> Float[Array, "n p q o"]:
     """A transposed convolution with stride 2: every pixel adds its own 4×4 patch to the output.
 
-    One matrix product, and four sums of shifted maps. With few channels that is many times as fast
-    on a CPU as a convolution.
+    Computed as one matrix product and four sums of shifted maps, which is many times as fast on a
+    CPU as a convolution with few channels.
     """
     n, h, w, i = x.shape
     o = filters.shape[3]
@@ -179,8 +178,8 @@ def doubled(
     return whole[:, 1:-1, 1:-1]
 
 
-class TableNet(eqx.Module):
-    """Codes to encoded rows; `columns` are the widths, and whether a softmax of their own."""
+class TableGenerator(eqx.Module):
+    """Latents to encoded rows; `columns` are widths and whether a column has its own softmax."""
 
     columns: tuple[tuple[int, bool], ...] = eqx.field(static=True)
     layers: list[Affine]
@@ -204,8 +203,8 @@ class TableNet(eqx.Module):
     def __call__(
         self, codes: Float[Array, "n i"], frozen: Statistics | None = None
     ) -> tuple[Float[Array, "n d"], Statistics]:
-        """Records, and the statistics of the batch."""
-        norms, x = Norms(frozen), codes
+        """Records and the statistics of the batch."""
+        norms, x = BatchNorm(frozen), codes
         for layer, scale, shift in zip(self.layers, self.scales, self.shifts, strict=False):
             x = jax.nn.relu(norms(layer(x)) * scale + shift)
         x, start, parts = self.layers[-1](x), 0, []
@@ -213,54 +212,54 @@ class TableNet(eqx.Module):
             part = x[:, start : start + width]
             parts.append(jax.nn.softmax(part, axis=1) if is_choice else jax.nn.sigmoid(part))
             start += width
-        return jnp.concatenate(parts, axis=1), norms.found
+        return jnp.concatenate(parts, axis=1), norms.statistics
 
 
-Net = PictureNet | TableNet
+Generator = ImageGenerator | TableGenerator
 
 
-class Shape(NamedTuple):
-    """The size of a generator: how many normal numbers a code is made of, and its layers."""
+class GeneratorConfig(NamedTuple):
+    """The size of a generator: the dimension of its latents, and the widths of its layers."""
 
-    code: int
+    latent_dim: int
     widths: tuple[int, ...]
 
+    @classmethod
+    def from_json(cls, config: Mapping[str, Any]) -> "GeneratorConfig":
+        """Read the configuration of a saved generator."""
+        return cls(int(config["latent_dim"]), tuple(map(int, config["widths"])))
 
-def net_for(schema: Schema, shape: Shape, key: PRNGKeyArray) -> Net:
+
+def net_for(schema: Schema, config: GeneratorConfig, key: PRNGKeyArray) -> Generator:
     """An untrained generator of records that the schema describes."""
-    inputs = shape.code + len(schema.classes)
+    inputs = config.latent_dim + len(schema.classes)
     if schema.is_image:
-        return PictureNet(schema.image_shape, inputs, shape.widths, key)
+        return ImageGenerator(schema.image_shape, inputs, config.widths, key)
     columns = tuple((c.width, c.kind == "categorical") for c in schema.columns)
-    return TableNet(columns, inputs, shape.widths, key)
+    return TableGenerator(columns, inputs, config.widths, key)
 
 
 def codes_for(noise: Float[Array, "n k"], labels: Float[Array, "n c"]) -> Float[Array, "n i"]:
-    """What a generator is given: noise and the class, one-hot."""
+    """The input of a generator: the noise and the class, one-hot."""
     return jnp.concatenate([noise, labels], axis=1)
 
 
-def to_arrays(net: Net, frozen: Statistics) -> dict[str, NDArray[np.float32]]:
+def to_arrays(net: Generator, frozen: Statistics) -> dict[str, NDArray[np.float32]]:
     """All numbers of a trained generator, by name."""
     leaves, _ = jax.tree_util.tree_flatten_with_path((eqx.filter(net, eqx.is_array), frozen))
     return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
 
 
 def from_arrays(
-    arrays: dict[str, NDArray[np.float32]], schema: Schema, shape: Shape
-) -> tuple[Net, Statistics]:
-    """The inverse of `to_arrays`; nothing is made of a size that the arrays do not have."""
-    net = eqx.filter_eval_shape(net_for, schema, shape, jax.random.key(0))
-    codes = jax.ShapeDtypeStruct((2, shape.code + len(schema.classes)), jnp.float32)
+    arrays: dict[str, NDArray[np.float32]], schema: Schema, config: GeneratorConfig
+) -> tuple[Generator, Statistics]:
+    """The inverse of `to_arrays`; allocates nothing of a size that the arrays do not have."""
+    net = eqx.filter_eval_shape(net_for, schema, config, jax.random.key(0))
+    codes = jax.ShapeDtypeStruct((2, config.latent_dim + len(schema.classes)), jnp.float32)
     wanted = net, eqx.filter_eval_shape(lambda net, codes: net(codes)[1], net, codes)
     paths, structure = jax.tree_util.tree_flatten_with_path(wanted)
     leaves = [jnp.asarray(arrays[jax.tree_util.keystr(path)]) for path, _ in paths]
     if any(leaf.shape != old.shape for leaf, (_, old) in zip(leaves, paths, strict=True)):
-        raise ValueError("the arrays are not those of such a generator")
-    found: tuple[Net, Statistics] = jax.tree_util.tree_unflatten(structure, leaves)
-    return found
-
-
-def shape_of(config: dict[str, Any]) -> Shape:
-    """From JSON."""
-    return Shape(int(config["code"]), tuple(map(int, config["widths"])))
+        raise ValueError("the arrays do not fit such a generator")
+    trained: tuple[Generator, Statistics] = jax.tree_util.tree_unflatten(structure, leaves)
+    return trained
