@@ -7,8 +7,6 @@ under the entry point group "limbeck.methods".
 
 import abc
 import dataclasses
-import importlib
-import importlib.metadata
 import math
 import types
 from collections.abc import Mapping
@@ -25,7 +23,8 @@ from typing import (
     get_type_hints,
 )
 
-from limbeck.errors import UserError, suggestion
+from limbeck import registry
+from limbeck.errors import UserError
 from limbeck.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -206,32 +205,14 @@ BUILT_IN: Mapping[str, str] = {
 }
 
 
-def registered(group: str, built_in: Mapping[str, str]) -> dict[str, str]:
-    """Names and "module:attribute" of ours, and of the entry points of installed packages.
-
-    A name of ours cannot be taken by another package.
-    """
-    found = importlib.metadata.entry_points(group=group)
-    return {**{point.name: point.value for point in found}, **built_in}
-
-
-def load(place: str) -> Any:
-    """The object at "module:attribute"."""
-    module, name = place.split(":")
-    return getattr(importlib.import_module(module), name)
-
-
 def method_names() -> list[str]:
     """The names of all methods, ours first."""
-    return sorted(registered("limbeck.methods", BUILT_IN), key=lambda name: name not in BUILT_IN)
+    return list(registry.registered("methods", BUILT_IN))
 
 
 def find(name: str) -> type[Method]:
     """The method of that name."""
-    places = registered("limbeck.methods", BUILT_IN)
-    if name not in places:
-        raise UserError(f"there is no method '{name}'{suggestion(name, places)}")
-    method = load(places[name])
+    method = registry.load("methods", BUILT_IN, name)
     if not (isinstance(method, type) and issubclass(method, Method)):
-        raise UserError(f"method '{name}' ({places[name]}) is not a subclass of limbeck.Method")
+        raise UserError(f"method '{name}' is not a subclass of limbeck.Method")
     return method

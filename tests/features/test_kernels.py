@@ -13,11 +13,11 @@ from limbeck.features.inputs import inputs_of
 COLOUR = Schema(classes=(0, 1), image=ImageShape(32, 32, 3))
 
 
-PICTURES = [schema_of("digits"), schema_of("mnist"), COLOUR]
+IMAGES = [schema_of("digits"), schema_of("mnist"), COLOUR]
 CASES = [
     (name, schema)
-    for name in kernels.KERNELS
-    for schema in ([schema_of("adult")] if name == "bins" else PICTURES)
+    for name in kernels.BUILT_IN
+    for schema in ([schema_of("adult")] if name == "bins" else IMAGES)
 ]
 
 
@@ -30,21 +30,28 @@ def test_a_kernel_survives_json(name, schema):
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in kernels.KERNELS if name not in ("fc-ntk", "bins")]
+    "name", [name for name in kernels.BUILT_IN if name not in ("fc-ntk", "bins", "e-ntk")]
 )
-def test_features_of_pictures_are_for_pictures(name):
+def test_features_of_images_are_for_images(name):
     table = schema_of("adult")
-    with pytest.raises(UserError, match=f"--features {name} is for pictures"):
+    with pytest.raises(UserError, match=f"features={name} is for images"):
         kernels.for_schema(name, table, inputs_of(table))
 
 
-def test_networks_are_chosen_by_the_picture():
+def test_networks_are_chosen_by_the_records():
     nets = {
         shape: kernels.for_schema("e-ntk", schema, inputs_of(schema)).net
         for shape, schema in {
             "8": schema_of("digits"),
             "28": schema_of("mnist"),
             "c": COLOUR,
+            "table": schema_of("adult"),
         }.items()
     }
-    assert nets == {"8": "fully-connected", "28": "lenet", "c": "resnet18"}
+    dense = "fully-connected"
+    assert nets == {"8": dense, "28": "lenet", "c": "resnet18", "table": dense}
+
+
+def test_an_unknown_name_is_told_with_the_nearest():
+    with pytest.raises(UserError, match=r"unknown features 'scater'.*scatter"):
+        kernels.find("scater")

@@ -11,8 +11,9 @@ import typer
 from limbeck.cli.console import AsJson
 from limbeck.cli.settings import complete_method, complete_setting, configured
 from limbeck.errors import UserError
-from limbeck.method import Method, load
+from limbeck.method import Method
 from limbeck.privacy.budget import Adjacency, Budget
+from limbeck.registry import load_place
 
 METHOD, BUDGET = "Method", "Budget"
 # Options that are settings of methods, frequent enough to have a name of their own.
@@ -149,7 +150,7 @@ def command(
     """
 
     def run(**given: Any) -> None:
-        load(place)(Request(**given))
+        load_place(place)(Request(**given))
 
     hints = get_type_hints(Request, include_extras=True)
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]

@@ -19,9 +19,9 @@ from limbeck.method import (
     alternatives,
     fields,
     method_names,
-    registered,
     words_of,
 )
+from limbeck.registry import registered
 
 TRUTH = {"true": True, "false": False, "yes": True, "no": False}
 
@@ -122,7 +122,7 @@ def complete_method(incomplete: str) -> list[str]:
 
 def complete_setting(ctx: typer.Context, incomplete: str) -> list[str]:
     """Names of the settings of the chosen method for the shell."""
-    place = registered("limbeck.methods", BUILT_IN).get(ctx.params.get("method", ""), "")
+    place = registered("methods", BUILT_IN).get(ctx.params.get("method", ""), "")
     return [f"{name}=" for name in setting_names(place) if name.startswith(incomplete)]
 
 

@@ -138,7 +138,7 @@ class DPKIP(Method):
 
     def check(self) -> None:
         """Refuse unknown features, and corrupted pixels where there are none."""
-        kernels.check(self.features)
+        kernels.find(self.features)
         if self.corrupt and self.features == "fc-ntk":
             raise UserError("corrupt is for features of images, such as features=scatter")
 

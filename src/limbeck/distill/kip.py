@@ -88,7 +88,7 @@ class KIP(Method):
 
     def check(self) -> None:
         """Refuse unknown features."""
-        kernels.check(self.features)
+        kernels.find(self.features)
 
     def plan(self, schema: Schema, budget: Budget | None) -> Plan:
         """Sums without noise."""

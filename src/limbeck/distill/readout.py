@@ -38,7 +38,6 @@ from limbeck.errors import UserError
 from limbeck.features import kernels
 from limbeck.features.base import FeatureMap
 from limbeck.features.bins import HISTOGRAM_BINS, Bins, knots_of
-from limbeck.features.empirical_ntk import EmpiricalNTK
 from limbeck.features.inputs import inputs_of
 from limbeck.measure.contributions.counts import CLASS_COUNTS, HISTOGRAMS, ClassCounts, Histograms
 from limbeck.measure.contributions.readout import GRADIENT
@@ -122,7 +121,7 @@ class Readout(Method):
     def check(self) -> None:
         """Refuse unknown features."""
         if self.features != "auto":
-            kernels.check(self.features)
+            kernels.find(self.features)
 
     def plan(self, schema: Schema, budget: Budget | None) -> Plan:
         """The gradients, the class counts and, for numbers of a table, histograms."""
@@ -187,12 +186,10 @@ class Readout(Method):
         return "e-ntk" if self.features == "fc-ntk" else self.features
 
     def _feature_map(self, schema: Schema) -> FeatureMap:
-        """The feature map of that name; for e-NTK on tables, a fully connected network."""
+        """The feature map of that name."""
         if self.smoothness and not schema.is_image:
             raise UserError("smoothness is for images; a table has no neighbouring values")
         name, inputs = self._features_for(schema), inputs_of(schema)
-        if name == "e-ntk" and not schema.is_image:
-            return EmpiricalNTK(shape=(1, 1, inputs.dimension), net="fully-connected")
         phi = kernels.for_schema(name, schema, inputs)
         assert isinstance(phi, FeatureMap)
         return phi

@@ -6,9 +6,10 @@ matrices of them, and the partial derivatives that the closed-form gradients of 
 """
 
 import abc
+import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +18,11 @@ from jaxtyping import Array, Float, Int
 from numpy.typing import NDArray
 
 from limbeck.batching import CORES, side_by_side
+from limbeck.data.schema import Schema
+from limbeck.errors import UserError
+from limbeck.features.inputs import Inputs
+
+Records = Literal["images", "tables", "both"]
 
 # From the norms of records' features to what each is multiplied by.
 Weigh = Callable[[Float[Array, " n"]], Float[Array, " n"]]
@@ -39,6 +45,13 @@ class InnerProductKernel(abc.ABC):
     Any orthonormal change of coordinates leaves such a kernel unchanged, and its derivative with
     respect to s is a combination of x and s: ∂k/∂s = k_dot · x + 2 k_norm · s.
     """
+
+    takes: ClassVar[Records] = "both"
+
+    @classmethod
+    @abc.abstractmethod
+    def for_schema(cls, schema: Schema, inputs: Inputs) -> Self:
+        """The kernel for the records that the schema describes."""
 
     @abc.abstractmethod
     def pair(
@@ -85,8 +98,16 @@ class FeatureMap(abc.ABC):
     """A finite feature map φ; its kernel is ⟨φ(x), φ(s)⟩.
 
     Subclasses are frozen dataclasses whose fields are public settings, so that one can be rebuilt
-    from its fields and can be a static argument of a compiled function.
+    from its fields and can be a static argument of a compiled function. A map that is to be chosen
+    by name defines `takes` and `for_schema`.
     """
+
+    takes: ClassVar[Records] = "both"
+
+    @classmethod
+    def for_schema(cls, schema: Schema, inputs: Inputs) -> Self:
+        """The map for the records that the schema describes."""
+        raise UserError(f"{cls.__name__} cannot be chosen by name")
 
     @property
     def batch(self) -> int:
@@ -130,6 +151,20 @@ class FeatureMap(abc.ABC):
         """‖Σ_l w_l φ(x_l)‖² and ⟨mean, Σ_l w_l φ(x_l)⟩; overridden where the sum can be spared."""
         total = self.total(x, weigh)
         return jnp.sum(total**2), mean @ total
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ImageFeatureMap(FeatureMap):
+    """A feature map of images of `shape` (height, width, channels)."""
+
+    takes: ClassVar[Records] = "images"
+
+    shape: tuple[int, int, int]
+
+    @classmethod
+    def for_schema(cls, schema: Schema, inputs: Inputs) -> Self:
+        """The map for images of the schema's shape, all else by default."""
+        return cls(shape=schema.image_shape)
 
 
 def features_of(phi: FeatureMap, x: NDArray[np.floating]) -> NDArray[np.float32]:

@@ -9,6 +9,7 @@ already, and a constant one is the bias. Knots come from the schema's bounds, or
 """
 
 import dataclasses
+from typing import ClassVar, Self
 
 import jax.numpy as jnp
 import numpy as np
@@ -16,10 +17,14 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from limbeck.data.schema import Schema
-from limbeck.features.base import FeatureMap, unit_norm
+from limbeck.features.base import FeatureMap, Records, unit_norm
+from limbeck.features.inputs import Inputs
 
 # Bins of the histogram of a column, from which its knots are placed.
 HISTOGRAM_BINS = 256
+
+# For a number of which nothing is known but its bounds.
+KNOTS = 8
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -35,9 +40,18 @@ class Bins(FeatureMap):
     6
     """
 
+    takes: ClassVar[Records] = "tables"
+
     dimension: int
     numbers: tuple[int, ...]
     knots: tuple[tuple[float, ...], ...]
+
+    @classmethod
+    def for_schema(cls, schema: Schema, inputs: Inputs) -> Self:
+        """Evenly spaced knots for every number."""
+        numbers = number_coordinates(schema)
+        knots = (even_knots(KNOTS),) * len(numbers)
+        return cls(dimension=inputs.dimension, numbers=numbers, knots=knots)
 
     @property
     def size(self) -> int:

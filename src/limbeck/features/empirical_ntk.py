@@ -5,12 +5,6 @@ Points using features from ScatterNets"; the sum over the logits f_o is DP-NTK's
 
     φ(x) = ∂/∂θ Σ_o f_o(θ, x)                        k(x, x') = ⟨φ(x), φ(x')⟩
 
-With one hidden layer, h = W₁ᵀx + b₁, a_j = Σ_o W₂[j, o] and d = a ∘ 1[h > 0], the gradient is an
-outer product, and its kernel needs no gradient at all (c is the number of logits):
-
-    ∂W₁ = x dᵀ     ∂b₁ = d     ∂W₂ = relu(h) 1ᵀ     ∂b₂ = 1
-    k(x, x') = ⟨d, d'⟩ (⟨x, x'⟩ + 1) + c (⟨relu(h), relu(h')⟩ + 1)
-
 A network has too many parameters P for its gradients to be kept: 11 million in a ResNet18. A
 CountSketch adds up, in each of F buckets, the coordinates that fell in it, each with a random sign:
 
@@ -29,16 +23,18 @@ Weinberger et al. 2009 (CountSketch and its variance).
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int
 
+from limbeck.data.schema import Schema
 from limbeck.features import nets
-from limbeck.features.base import FeatureMap, unit_norm
-from limbeck.features.nets import Images, Logits, Params, Shape
+from limbeck.features.base import ImageFeatureMap, Records, unit_norm
+from limbeck.features.inputs import Inputs
+from limbeck.features.nets import Images, Logits, Params
 
 Apply = Callable[[Params, Images], Logits]
 
@@ -61,7 +57,7 @@ class _Drawn(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class EmpiricalNTK(FeatureMap):
+class EmpiricalNTK(ImageFeatureMap):
     """Gradients of an untrained `net` on images of `shape`, sketched to `sketch` coordinates.
 
     There is no sketch where the network has no more than `sketch` parameters.
@@ -74,10 +70,23 @@ class EmpiricalNTK(FeatureMap):
     (3, 512)
     """
 
-    shape: Shape
+    takes: ClassVar[Records] = "both"
+
     net: Literal["lenet", "resnet18", "fully-connected"]
     seed: int = 0
     sketch: int = 4096
+
+    @classmethod
+    def for_schema(cls, schema: Schema, inputs: Inputs) -> Self:
+        """The paper's choice: LeNet for grey images, ResNet18 for colour.
+
+        Images of fewer than 16 pixels a side, and rows of a table as images of shape (1, 1, D), are
+        given to the fully connected network.
+        """
+        shape = schema.image_shape if schema.is_image else (1, 1, inputs.dimension)
+        if min(shape[:2]) < LEAST_SIDE:
+            return cls(shape=shape, net="fully-connected")
+        return cls(shape=shape, net="lenet" if shape[2] == 1 else "resnet18")
 
     @property
     def size(self) -> int:
@@ -100,23 +109,6 @@ class EmpiricalNTK(FeatureMap):
             return _Drawn(params, buckets, 2 * (bits & 1).astype(jnp.int8) - 1)
 
 
-def empirical_ntk(shape: Shape) -> EmpiricalNTK:
-    """The paper's choice: LeNet for grey images, ResNet18 for colour.
-
-    Images of fewer than 16 pixels a side, and rows of a table as images of shape (1, 1, D), are
-    given to the fully connected network.
-
-    Examples
-    --------
-    >>> empirical_ntk((28, 28, 1)).net, empirical_ntk((1, 1, 14)).net
-    ('lenet', 'fully-connected')
-    """
-    height, width, channels = shape
-    if min(height, width) < LEAST_SIDE:
-        return EmpiricalNTK(shape=shape, net="fully-connected")
-    return EmpiricalNTK(shape=shape, net="lenet" if channels == 1 else "resnet18")
-
-
 def jacobian_features(apply: Apply, params: Params, images: Images) -> Float[Array, "n p"]:
     """∂/∂θ Σ_o f_o(θ, x) for each image x and any network, in the order of `ravel_pytree`."""
 
@@ -124,45 +116,6 @@ def jacobian_features(apply: Apply, params: Params, images: Images) -> Float[Arr
         return apply(params, image[None]).sum()
 
     return jax.vmap(lambda image: ravel_pytree(jax.grad(logits)(params, image))[0])(images)
-
-
-def kernel_by_products(apply: Apply, params: Params, x: Images, s: Images) -> Float[Array, "n m"]:
-    """k(x, s) = J(x) J(s)ᵀ without J(x), for any network.
-
-    One gradient an image of `s`, and along it one directional derivative of the logits of all `x`.
-    """
-
-    def column(image: Float[Array, "h w c"]) -> Float[Array, " n"]:
-        direction = jax.grad(lambda params: apply(params, image[None]).sum())(params)
-        _, along = jax.jvp(lambda params: apply(params, x), (params,), (direction,))
-        return along.sum(axis=1)
-
-    return jax.lax.map(column, s).T
-
-
-def one_hidden_layer_jacobian(params: Params, images: Images) -> Float[Array, "n p"]:
-    """`jacobian_features` of the fully connected network, in closed form."""
-    x, hidden, d = _one_hidden_layer(params, images)
-    n, logits = len(x), params["w2"].shape[1]
-    by_w1 = (x[:, :, None] * d[:, None, :]).reshape(n, -1)
-    by_w2 = jnp.repeat(hidden, logits, axis=1)
-    return jnp.concatenate([d, jnp.ones((n, logits), x.dtype), by_w1, by_w2], axis=1)
-
-
-def one_hidden_layer_kernel(params: Params, x: Images, s: Images) -> Float[Array, "n m"]:
-    """`one_hidden_layer_jacobian` of `x` times that of `s`, without either."""
-    (x, hidden_x, d_x), (s, hidden_s, d_s) = (_one_hidden_layer(params, i) for i in (x, s))
-    logits = params["w2"].shape[1]
-    return (d_x @ d_s.T) * (x @ s.T + 1) + logits * (hidden_x @ hidden_s.T + 1)
-
-
-def _one_hidden_layer(
-    params: Params, images: Images
-) -> tuple[Float[Array, "n d"], Float[Array, "n w"], Float[Array, "n w"]]:
-    """The records as rows, relu(h), and d = a ∘ 1[h > 0]."""
-    x = images.reshape(len(images), -1)
-    h = x @ params["w1"] + params["b1"]
-    return x, jax.nn.relu(h), jnp.where(h > 0, params["w2"].sum(axis=1), 0)
 
 
 @functools.partial(jax.jit, static_argnums=0)

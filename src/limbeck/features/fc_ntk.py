@@ -21,12 +21,15 @@ Jacot et al. 2018; Lee et al. 2019; Cho & Saul 2009 for the arc-cosine kernels Î
 
 import dataclasses
 import math
+from typing import Self
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from limbeck.data.schema import Schema
 from limbeck.features.base import InnerProductKernel
+from limbeck.features.inputs import Inputs
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -46,6 +49,11 @@ class FCNTK(InnerProductKernel):
     depth: int = 1
     weight_variance: float = 2.0
     bias_variance: float = 0.01
+
+    @classmethod
+    def for_schema(cls, schema: Schema, inputs: Inputs) -> Self:
+        """The kernel on all coordinates of an encoded record."""
+        return cls(dimension=inputs.dimension)
 
     def pair(
         self, dot: Float[Array, ""], norm_x: Float[Array, ""], norm_y: Float[Array, ""]

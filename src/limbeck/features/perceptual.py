@@ -27,12 +27,12 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from limbeck.features import nets
-from limbeck.features.base import FeatureMap, unit_norm
-from limbeck.features.nets import Images, Params, Shape
+from limbeck.features.base import ImageFeatureMap, unit_norm
+from limbeck.features.nets import Images, Params
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Perceptual(FeatureMap):
+class Perceptual(ImageFeatureMap):
     """Outputs of the layers of an untrained ResNet18 on images of `shape`.
 
     Examples
@@ -43,7 +43,6 @@ class Perceptual(FeatureMap):
     (3, 1984)
     """
 
-    shape: Shape
     seed: int = 0
     grid: int = 6
 

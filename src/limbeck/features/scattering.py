@@ -34,14 +34,14 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from limbeck.errors import UserError
-from limbeck.features.base import FeatureMap, unit_norm
+from limbeck.features.base import ImageFeatureMap, unit_norm
 from limbeck.features.morlet import Bank, Filters, Matrices, filter_bank, padded
 
 Maps = Float[Array, "h o w m"]  # o: angles of the second wavelet; m: of the first, colours, records
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Scattering(FeatureMap):
+class Scattering(ImageFeatureMap):
     """Scattering coefficients of pictures of `shape` (height, width, channels), of unit norm.
 
     Before that, the coefficients of every `group` neighbouring channels of one record are shifted
@@ -53,7 +53,6 @@ class Scattering(FeatureMap):
     3969
     """
 
-    shape: tuple[int, int, int]
     scales: int = 2
     orientations: int = 8
     group: int | None = 3

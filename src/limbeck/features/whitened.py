@@ -27,7 +27,7 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 from scipy.fft import dct
 
-from limbeck.features.base import FeatureMap, features_of, unit_norm
+from limbeck.features.base import ImageFeatureMap, features_of, unit_norm
 from limbeck.features.inputs import ImageInputs
 from limbeck.features.leaves import dead_leaves
 from limbeck.features.scattering import Scattering
@@ -46,7 +46,7 @@ class _Basis(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class WhitenedScattering(FeatureMap):
+class WhitenedScattering(ImageFeatureMap):
     """Scattering of pictures of `shape`, in at most `components` coordinates, of unit norm.
 
     `floor` is the mean square, of coefficients with unit norm, from which on a coordinate is scaled
@@ -58,7 +58,6 @@ class WhitenedScattering(FeatureMap):
     2048
     """
 
-    shape: tuple[int, int, int]
     components: int = 2048
     floor: float = 1e-3
     pictures: int = 1000
