@@ -115,9 +115,9 @@ def main():
         print("OpenDP is left out; --opendp-python names an interpreter that has it.")
     peer = Peer(python) if python else None
     rows = [compare(exponent, peer) for exponent in EXPONENTS]
-    print(*(f"{name:>24}" for name in rows[0]), sep="")
+    print(*(f"{name:>26}" for name in rows[0]), sep="")
     for row in rows:
-        print(*(f"{value:>24}" for value in row.values()), sep="")
+        print(*(f"{value:>26}" for value in row.values()), sep="")
     RESULTS.write_text(json.dumps(rows, indent=1) + "\n")
 
 
