@@ -36,7 +36,7 @@ kind = "categorical"
 values = ["north", "south"]
 """
 SOURCE = ("patients.csv", "--schema", "patients.toml")
-SMALL = ("--method", "dp-kip", "--per-class", "1", "--epochs", "1", "--sampling-rate", "1")
+SMALL = ("--method", "dp-kip", "--per-class", "1", "--set", "epochs=1", "--set", "sampling_rate=1")
 
 
 @dataclasses.dataclass(frozen=True)

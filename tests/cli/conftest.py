@@ -58,8 +58,8 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Release:
     """The bundle that many tests look at and none changes: two points of the patients."""
     folder = tmp_path_factory.mktemp("release")
     write_patients(folder)
-    plan = ("--method", "dp-kip", "--epsilon", "1", "--per-class", "1", "--epochs", "1")
-    plan = (*plan, "--sampling-rate", "0.5")
+    plan = ("--method", "dp-kip", "--epsilon", "1", "--per-class", "1")
+    plan = (*plan, "--set", "epochs=1", "--set", "sampling_rate=0.5")
     return Release(
         folder / "out", run("distill", *SOURCE, *plan, "-o", "out", "--json", cwd=folder)
     )

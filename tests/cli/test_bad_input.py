@@ -36,7 +36,7 @@ BEFORE_THE_WORK = {
         ["patients.csv", "--schema", "no.toml", *DP_KIP],
         ["no such schema file"],
     ),
-    "unknown method": ([*SOURCE, *DP_KIP, "--method", "dp-kipp"], ["'dp-kipp'", "dp-kip, kip"]),
+    "unknown method": ([*SOURCE, *DP_KIP, "--method", "dp-kipp"], ["'dp-kipp'", "did you mean 'dp-kip'"]),
     "no epsilon": ([*SOURCE, *SMALL], ["--epsilon 1"]),
     "epsilon below zero": ([*SOURCE, "--epsilon", -1], ["epsilon must be a positive number"]),
     "epsilon of nan": ([*SOURCE, "--epsilon", "nan"], ["epsilon must be a positive number"]),
@@ -45,9 +45,9 @@ BEFORE_THE_WORK = {
     "adjacency": ([*SOURCE, *DP_KIP, "--adjacency", "swap"], ["add-remove or replace"]),
     "private and not": ([*SOURCE, *DP_KIP, "--not-private"], ["leave out --not-private"]),
     "kip unasked": ([*SOURCE, "--method", "kip"], ["no privacy at all", "--not-private"]),
-    "kip with epsilon": ([*SOURCE, *KIP, "--epsilon", 1], ["--epsilon means nothing"]),
-    "no points": ([*SOURCE, "--epsilon", 1, "--per-class", 0], ["--per-class"]),
-    "empty batch": ([*SOURCE, "--epsilon", 1, "--batch", 0], ["--batch"]),
+    "kip with epsilon": ([*SOURCE, *KIP, "--epsilon", 1], ["leave out epsilon"]),
+    "no points": ([*SOURCE, "--epsilon", 1, "--per-class", 0], ["per_class must be"]),
+    "empty batch": ([*SOURCE, *DP_KIP, "--set", "batch=0"], ["batch must be"]),
 }
 
 
@@ -59,17 +59,21 @@ def test_mistakes_found_at_once(limbeck, here, mistake):
 
 IN_THE_SETTINGS = {
     "features": (["--features", "fc-ntkk"], ["'fc-ntkk'", "fc-ntk"]),
-    "option of another method": (["--label-solve"], ["dp-kip has no option --label-solve"]),
-    "steps of another method": (["--steps", 3], ["dp-kip has no option --steps"]),
-    "batch of unknown share": (["--batch", 10], ["--sampling-rate", "rows"]),
-    "sampling rate of zero": (["--sampling-rate", 0], ["--sampling-rate", "positive"]),
-    "sampling rate of two": (["--sampling-rate", 2], ["--sampling-rate", "2"]),
-    "optimiser": (["--optimiser", "lion"], ["--optimiser", "adam", "sgd"]),
-    "schedule": (["--schedule", "linear"], ["--schedule", "cosine", "constant"]),
-    "epochs below zero": (["--epochs", -1], ["--epochs", "positive"]),
-    "learning rate of nan": (["--learning-rate", "nan"], ["--learning-rate", "positive"]),
-    "clip of zero": (["--clip", 0], ["--clip", "positive"]),
-    "regularisation below zero": (["--regularisation", -1], ["--regularisation", "positive"]),
+    "setting of another method": (["--set", "labels=hard"], ["dp-kip has no setting 'labels'"]),
+    "steps of another method": (["--steps", 3], ["dp-kip has no setting 'steps'"]),
+    "misspelt setting": (["--set", "epoch=3"], ["no setting 'epoch'", "did you mean 'epochs'?"]),
+    "no value": (["--set", "epochs"], ["--set epochs", "name=value"]),
+    "given twice": (["--set", "epochs=1", "--set", "epochs=2"], ["epochs is given twice"]),
+    "batch of unknown share": (["--set", "batch=10"], ["sampling_rate", "rows"]),
+    "sampling rate of zero": (["--set", "sampling_rate=0"], ["sampling_rate must be", "positive"]),
+    "sampling rate of two": (["--set", "sampling_rate=2"], ["sampling_rate", "at most 1, not 2"]),
+    "optimiser": (["--set", "optimiser=lion"], ["optimiser must be adam or sgd, not 'lion'"]),
+    "schedule": (["--set", "schedule=linear"], ["schedule must be cosine or constant"]),
+    "epochs below zero": (["--set", "epochs=-1"], ["epochs must be a positive number, not -1"]),
+    "learning rate of nan": (["--set", "learning_rate=nan"], ["learning_rate", "positive"]),
+    "clip of zero": (["--set", "clip=0"], ["clip must be a positive number, not 0"]),
+    "clip in words": (["--set", "clip=tight"], ["clip must be a number, auto or normalise"]),
+    "regularisation below zero": (["--set", "regularisation=-1"], ["regularisation", "positive"]),
 }
 
 
@@ -81,12 +85,12 @@ def test_settings_that_a_method_cannot_have(limbeck_here, here, mistake):
 
 
 OF_THE_READOUT = {
-    "labels": (["--labels", "fuzzy"], ["--labels", "soft", "hard"]),
-    "smooth table": (["--smoothness", 0.1], ["--smoothness is for pictures"]),
-    "features of pictures": (["--features", "whitened-scatter"], ["is for pictures"]),
-    "steps": (["--steps", 0], ["--steps"]),
-    "clip": (["--clip", "auto"], ["--clip", "number"]),
-    "option of another method": (["--epochs", 3], ["readout has no option --epochs"]),
+    "labels": (["--set", "labels=fuzzy"], ["labels must be soft or hard, not 'fuzzy'"]),
+    "smooth table": (["--set", "smoothness=0.1"], ["smoothness is for images"]),
+    "features of images": (["--features", "whitened-scatter"], ["is for images"]),
+    "steps": (["--steps", 0], ["steps must be a positive number, not 0"]),
+    "clip": (["--set", "clip=auto"], ["clip must be a number, not 'auto'"]),
+    "setting of another method": (["--set", "epochs=3"], ["readout has no setting 'epochs'"]),
 }
 
 

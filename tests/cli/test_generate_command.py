@@ -36,7 +36,7 @@ def test_what_was_made_and_what_to_do_with_it(limbeck_here):
 def test_pictures_are_bytes(limbeck_here, here):
     ran = limbeck_here(
         "generate", "digits", "--epsilon", "2", "--steps", "2", "-n", "20", "-o", "pictures",
-        "--method", "dp-ntk", "--widths", "9,8",
+        "--method", "dp-ntk", "--set", "widths=9,8",
     )  # fmt: skip
     assert ran.code == 0
     with np.load(here / "pictures" / "data.npz") as data:
@@ -47,11 +47,11 @@ def test_pictures_are_bytes(limbeck_here, here):
     ("asked", "word"),
     [
         (("--method", "readout"), "limbeck distill"),
-        (("--widths", "8"), "dp-merf has no option --widths"),
-        (("--method", "dp-ntk", "--widths", "8,x"), "800,1000"),
-        (("--method", "dp-ntk", "--net", "rnn"), "--net is fc or cnn"),
-        (("--method", "dp-ntk", "--net", "cnn"), "--widths 30,200"),
-        (("--learning-rate", "0"), "--learning-rate"),
+        (("--set", "widths=8"), "dp-merf has no setting 'widths'"),
+        (("--method", "dp-ntk", "--set", "widths=8,x"), "integers separated by commas, not '8,x'"),
+        (("--method", "dp-ntk", "--set", "net=rnn"), "net must be fc or cnn, not 'rnn'"),
+        (("--method", "dp-ntk", "--set", "net=cnn"), "widths=30,200"),
+        (("--set", "learning_rate=0"), "learning_rate must be a positive number, not 0"),
     ],
 )
 def test_mistakes_are_told_before_any_work(limbeck_here, here, asked, word):

@@ -9,7 +9,7 @@ import time
 
 from command_line import ENVIRONMENT, SCRIPT, SOURCE, contents
 
-import limbeck.data.private
+import limbeck.cli.run
 
 COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 STEP_AND_TIME_LEFT = re.compile(
@@ -62,8 +62,8 @@ def read_terminal(ours, until=None, seconds=100):
     return plain(seen)
 
 
-DISTILL = ("distill", "digits", "--method", "dp-kip", "--per-class", "1", "--epochs", "500")
-DISTILL = (*DISTILL, "--sampling-rate", "0.1", "--epsilon", "1")
+DISTILL = ("distill", "digits", "--method", "dp-kip", "--per-class", "1", "--epsilon", "1")
+DISTILL = (*DISTILL, "--set", "epochs=500", "--set", "sampling_rate=0.1")
 GENERATE = ("generate", "digits", "--method", "dp-merf", "--steps", "5000", "--epsilon", "1")
 
 
@@ -105,7 +105,7 @@ def test_an_interrupt_before_the_work_is_one_line(limbeck_here, here, monkeypatc
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(limbeck.data.private, "open_private", interrupted)
+    monkeypatch.setattr(limbeck.cli.run, "open_private", interrupted)
     before = contents(here)
     ran = limbeck_here("distill", *SOURCE, "--epsilon", 1, "-o", "out")
     assert (ran.code, ran.out) == (130, "")

@@ -32,7 +32,8 @@ def _run(request: Request, command: Literal["distill", "generate"]) -> None:
     )
     check_destination(request.output, request.overwrite)
     method = request.configured(chosen)
-    print(f"limbeck: {method.plan(private.schema, budget).needs}", file=sys.stderr)
+    if sys.stderr.isatty():
+        print(f"Expect {method.plan(private.schema, budget).needs}.", file=sys.stderr)
     with stages() as progress:
         bundle = method.fit(private, budget, seed=request.seed, progress=progress)
         progress("write", 0, 0)
