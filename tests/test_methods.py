@@ -431,7 +431,7 @@ def test_a_wrong_setting_is_one_line_that_names_it(name, wrong):
 
 @pytest.mark.parametrize("name", [name for name in METHODS if has(name, "features")])
 def test_features_of_pictures_are_refused_for_a_table(name):
-    with pytest.raises(limbeck.UserError, match="--features scatter is for pictures"):
+    with pytest.raises(limbeck.UserError, match="features=scatter is for images"):
         fit(name, table_data(), **SCATTER)
 
 

@@ -34,7 +34,7 @@ def test_a_kernel_survives_json(name, schema):
 )
 def test_features_of_pictures_are_for_pictures(name):
     table = schema_of("adult")
-    with pytest.raises(UserError, match=f"--features {name} is for pictures"):
+    with pytest.raises(UserError, match=f"features={name} is for images"):
         kernels.for_schema(name, table, inputs_of(table))
 
 

@@ -35,7 +35,7 @@ KNOTS = 8
 def check(name: str) -> None:
     """Refuse a name that is not in the table."""
     if name not in KERNELS:
-        raise UserError(f"--features must be one of {', '.join(KERNELS)}, not '{name}'")
+        raise UserError(f"features must be one of {', '.join(KERNELS)}, not '{name}'")
 
 
 def for_schema(name: str, schema: Schema, inputs: Inputs) -> Kernel:
@@ -45,12 +45,12 @@ def for_schema(name: str, schema: Schema, inputs: Inputs) -> Kernel:
         return FCNTK(dimension=inputs.dimension)
     if name == "bins":
         if schema.is_image:
-            raise UserError("--features bins is for tables; pictures have --features scatter")
+            raise UserError("features=bins is for tables; for images use features=scatter")
         numbers = number_coordinates(schema)
         knots = (even_knots(KNOTS),) * len(numbers)
         return Bins(dimension=inputs.dimension, numbers=numbers, knots=knots)
     if not schema.is_image:
-        raise UserError(f"--features {name} is for pictures; tables have fc-ntk and bins")
+        raise UserError(f"features={name} is for images; for tables use fc-ntk or bins")
     if name == "e-ntk":
         return empirical_ntk(schema.image_shape)
     return kernel(name, shape=schema.image_shape)
