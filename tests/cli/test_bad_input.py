@@ -42,7 +42,7 @@ BEFORE_THE_WORK = {
     "epsilon of nan": ([*SOURCE, "--epsilon", "nan"], ["epsilon must be a positive number"]),
     "delta of zero": ([*SOURCE, *DP_KIP, "--delta", 0], ["delta must lie between 0 and 1"]),
     "delta of one": ([*SOURCE, *DP_KIP, "--delta", 1], ["delta must lie between 0 and 1"]),
-    "adjacency": ([*SOURCE, *DP_KIP, "--adjacency", "swap"], ["add-remove or replace"]),
+    "adjacency": ([*SOURCE, *DP_KIP, "--adjacency", "swap"], ["'add-remove', 'replace'"]),
     "private and not": ([*SOURCE, *DP_KIP, "--not-private"], ["leave out --not-private"]),
     "kip unasked": ([*SOURCE, "--method", "kip"], ["no privacy at all", "--not-private"]),
     "kip with epsilon": ([*SOURCE, *KIP, "--epsilon", 1], ["leave out epsilon"]),

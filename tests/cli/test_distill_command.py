@@ -31,7 +31,7 @@ def test_json_is_one_object_and_standard_error_stays_empty(release):
     }  # fmt: skip
     assert (printed["bundle"], printed["method"], printed["records"]) == ("out", "dp-kip", 2)
     assert printed["delta"] == 1e-5
-    assert printed["seconds"].keys() == {"calibrate", "read", "distil", "write"}
+    assert printed["seconds"].keys() == {"calibrate", "features", "distil", "write"}
     assert all(seconds >= 0 for seconds in printed["seconds"].values())
     assert 50 < printed["peak_memory_mb"] < 4000
 

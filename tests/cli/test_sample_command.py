@@ -114,8 +114,8 @@ def test_the_bundle_stays_as_it_is(bundles, limbeck_here):
 MISTAKES = {
     "an unknown suffix": (["out", "-o", "more.xlsx"], ["more.xlsx", ".csv, .parquet, .npz"]),
     "no suffix": (["out", "-o", "more"], [".csv, .parquet, .npz"]),
-    "pictures as text": (["pictures", "-o", "more.csv"], ["pictures", ".npz"]),
-    "pictures as a table": (["pictures", "-o", "more.parquet"], ["pictures", ".npz"]),
+    "pictures as text": (["pictures", "-o", "more.csv"], ["images", ".npz"]),
+    "pictures as a table": (["pictures", "-o", "more.parquet"], ["images", ".npz"]),
     "no records": (["out", "-o", "more.csv", "-n", "0"], ["-n", "--help"]),
     "less than none": (["out", "-o", "more.csv", "-n", "-3"], ["-n", "--help"]),
     "a negative seed": (["out", "-o", "more.csv", "--seed", "-1"], ["--seed"]),

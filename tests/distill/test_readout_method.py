@@ -96,8 +96,8 @@ def test_enough_points_have_the_readout():
 
 def test_few_points_come_nearer_with_every_round():
     """From noise 0.9 of the readout is missing; this seed ends at about a fifth of that."""
-    once, _, _, _, _ = searched(Readout(per_class=2, rounds=1))
-    often, _, _, _, _ = searched(Readout(per_class=2, rounds=6))
+    once, _, _, _, _ = searched(Readout(per_class=2, restarts=1))
+    often, _, _, _, _ = searched(Readout(per_class=2, restarts=6))
     assert often.residual <= once.residual < 0.6
 
 
@@ -139,8 +139,8 @@ def test_hard_labels_are_the_classes_alone():
 
 
 def test_boxed_pictures_can_be_shown_as_they_are():
-    _, free, _, _, _ = searched(Readout(per_class=2, rounds=1))
-    _, boxed, _, _, _ = searched(Readout(per_class=2, rounds=1, box=True))
+    _, free, _, _, _ = searched(Readout(per_class=2, restarts=1))
+    _, boxed, _, _, _ = searched(Readout(per_class=2, restarts=1, clip_to_domain=True))
     inputs = ImageInputs(shape=(8, 8, 1))
     pixels = inputs.to_support(boxed)
     assert pixels.min() >= 0
@@ -150,7 +150,7 @@ def test_boxed_pictures_can_be_shown_as_they_are():
 
 def test_smooth_pictures_vary_less():
     def variation(smoothness):
-        settings = Readout(per_class=2, rounds=1, smoothness=smoothness)
+        settings = Readout(per_class=2, restarts=1, smoothness=smoothness)
         return np.abs(np.diff(searched(settings)[1].reshape(-1, 8, 8), axis=1)).mean()
 
     assert variation(1.0) < 0.7 * variation(0.0)
@@ -208,5 +208,5 @@ def test_points_of_a_table_start_from_rows_that_the_schema_declares():
 
 def test_a_smooth_table_is_refused():
     private = limbeck.PrivateData.from_frame(patients(50, 0.3, 0), TABLE)
-    with pytest.raises(limbeck.UserError, match="--smoothness is for pictures"):
+    with pytest.raises(limbeck.UserError, match="smoothness is for images"):
         Readout(smoothness=0.1).fit(private, Budget(epsilon=1.0), seed=0)

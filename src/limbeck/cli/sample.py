@@ -39,7 +39,7 @@ def sample(
 
     release = load(bundle)
     if release.schema.is_image and output.suffix != ".npz":
-        raise UserError(f"{output}: pictures are written as x and y; let the name end in .npz")
+        raise UserError(f"{output}: images are written as x and y; let the name end in .npz")
     _write(release.sample(records, seed), output)
     warnings = card.warnings(release)
     if as_json:

@@ -28,7 +28,7 @@ PIECE = 32  # pictures at a time
 def evaluate(task: Task) -> list[Score]:
     """Of the release, and of real pictures, with the test pictures."""
     if not task.bundle.schema.is_image:
-        raise UserError("'frechet' is for pictures; tables have 'similarity'")
+        raise UserError("'frechet' is for images; for tables use 'similarity'")
     test = _features(task, task.test_rows)
     sets: list[tuple[TrainedOn, Rows | None]] = [
         ("release", task.release_rows),

@@ -28,7 +28,7 @@ def evaluate(task: Task) -> list[Score]:
     """Of the release, and of real rows, with the test rows."""
     schema = task.bundle.schema
     if schema.is_image:
-        raise UserError("'similarity' is for tables; pictures have 'frechet'")
+        raise UserError("'similarity' is for tables; for images use 'frechet'")
     test = binned(schema, task.test_rows)
     found = _scores(binned(schema, task.release_rows), test, schema)
     scores = [

@@ -60,7 +60,7 @@ class Scattering(ImageFeatureMap):
     def __post_init__(self) -> None:
         least = 2**self.scales + 1
         if min(self.shape[:2]) < least:
-            raise UserError(f"scattering needs pictures of at least {least} by {least} pixels")
+            raise UserError(f"scattering needs images of at least {least} by {least} pixels")
         if self.group and self.channels % self.group:
             raise UserError(f"{self.channels} channels cannot be grouped by {self.group}")
 
