@@ -22,15 +22,13 @@ RULES = {
     "models": PLAIN | {"models", "features", "progress"},
     "measure": PLAIN | {"measure", "data.private", "features", "models", "privacy", "progress"},
     "distill": PLAIN
-    | {"distill", "features", "models", "measure", "privacy", "bundle", "progress"},
+    | {"distill", "features", "models", "measure", "privacy", "release.bundle", "progress"},
     "generate": PLAIN
-    | {"generate", "features", "models", "measure", "privacy", "bundle", "progress"},
-    "bundle": PLAIN | {"card", "data.encode", "privacy", "models", "features"},
-    "card": PLAIN | {"privacy.budget", "bundle"},
-    "evaluate": PLAIN | {"evaluate", "data.source", "features", "models", "bundle", "progress"},
-    "report": PLAIN
-    | {"report", "bundle", "card", "data.column", "evaluate.score", "privacy.budget"}
-    | {"privacy.ledger"},
+    | {"generate", "features", "models", "measure", "privacy", "release.bundle", "progress"},
+    "release": PLAIN
+    | {"release", "data.column", "data.encode", "data.parse", "data.arrays"}
+    | {"features", "models", "privacy"},
+    "evaluate": PLAIN | {"evaluate", "data.source", "features", "models", "release", "progress"},
     "errors": set(),
     "progress": set(),
 }

@@ -73,7 +73,7 @@ def make(command: Command, asked: Asked, **settings: Any) -> None:
     private = open_private(
         asked.source, asked.schema, accept_drafted_schema=asked.accept_drafted_schema
     )
-    from limbeck.bundle import check_destination
+    from limbeck.release.files import check_destination
 
     check_destination(asked.output, asked.overwrite)
     config = _configured(asked.method, **settings)

@@ -33,7 +33,6 @@ from typing import Literal
 import numpy as np
 from scipy.special import ndtr
 
-from limbeck.bundle import Bundle
 from limbeck.data.schema import Described
 from limbeck.distill.kip import (
     Descent,
@@ -65,6 +64,7 @@ from limbeck.privacy.clipping import Clip
 from limbeck.privacy.ledger import Ledger
 from limbeck.privacy.noise import Entropy, entropy, standard_normal
 from limbeck.progress import Progress, silent
+from limbeck.release.bundle import Bundle
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -24,7 +24,6 @@ import optax
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-from limbeck.bundle import Bundle
 from limbeck.data.schema import Described, Schema
 from limbeck.errors import UserError
 from limbeck.features import canvas, kernels
@@ -39,6 +38,7 @@ from limbeck.privacy.budget import Budget
 from limbeck.privacy.ledger import Entry, Ledger
 from limbeck.privacy.noise import Entropy, entropy, standard_normal
 from limbeck.progress import Progress, silent
+from limbeck.release.bundle import Bundle, Distilled
 
 Gradient = Callable[[NDArray[Any]], NDArray[np.floating]]
 
@@ -284,7 +284,7 @@ def bundled(
 ) -> Bundle:
     """The support set as it is published."""
     inputs = regression.inputs
-    return Bundle.distilled(
+    return Distilled.of(
         method=settings,
         schema=schema,
         x=inputs.to_support(np.asarray(canvas.draw(regression.canvas, jnp.asarray(support_x)))),

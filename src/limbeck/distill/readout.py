@@ -31,7 +31,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from limbeck.bundle import Bundle
 from limbeck.data.schema import Described, Schema
 from limbeck.distill.kip import check_settings
 from limbeck.distill.matching import Search
@@ -48,6 +47,7 @@ from limbeck.privacy.budget import Budget, Measurement
 from limbeck.privacy.ledger import Ledger
 from limbeck.privacy.noise import entropy
 from limbeck.progress import Progress, silent
+from limbeck.release.bundle import Bundle, Distilled
 
 Floats = NDArray[np.float64]
 
@@ -166,7 +166,7 @@ class Readout:
             support, labels = found.run(source, progress)
         except KeyboardInterrupt:
             raise interrupted(ledger, budget) from None
-        return Bundle.distilled(
+        return Distilled.of(
             method=self,
             schema=schema,
             x=inputs.to_support(support),

@@ -38,7 +38,6 @@ import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 from numpy.typing import NDArray
 
-from limbeck.bundle import Bundle
 from limbeck.data.schema import Described, Schema
 from limbeck.errors import UserError
 from limbeck.features.inputs import ImageInputs
@@ -59,6 +58,7 @@ from limbeck.privacy.budget import Budget, Measurement
 from limbeck.privacy.ledger import Entry, Ledger
 from limbeck.privacy.noise import entropy
 from limbeck.progress import Progress, silent
+from limbeck.release.bundle import Bundle, Generated
 
 # Channels of the maps of grey pictures.
 GREY = (16, 8)
@@ -202,7 +202,7 @@ class GPATE:
             x, labels = sampling.draw(schema, generator, self.records, source)
         except KeyboardInterrupt:
             raise interrupted(ledger, budget) from None
-        return Bundle.generated(
+        return Generated.of(
             method=self,
             schema=schema,
             x=x,

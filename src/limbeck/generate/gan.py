@@ -23,7 +23,6 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PRNGKeyArray
 from numpy.typing import NDArray
 
-from limbeck.bundle import Bundle
 from limbeck.data.schema import Described, Schema
 from limbeck.errors import UserError
 from limbeck.generate.g_pate import saved, shape_for, shares_of
@@ -40,6 +39,7 @@ from limbeck.privacy.clipping import Clip
 from limbeck.privacy.ledger import Entry, Ledger
 from limbeck.privacy.noise import Entropy, entropy
 from limbeck.progress import Progress, silent
+from limbeck.release.bundle import Bundle, Generated
 
 
 class Critic(Protocol):
@@ -141,7 +141,7 @@ class Adversarial(abc.ABC):
         net, shares, key = played
         generator = saved(net, shape_for(schema, self.code), shares, key)
         x, labels = sampling.draw(schema, generator, self.records, source)
-        return Bundle.generated(
+        return Generated.of(
             method=self,
             schema=schema,
             x=x,

@@ -18,7 +18,6 @@ from typing import Literal
 import jax
 import numpy as np
 
-from limbeck.bundle import Bundle
 from limbeck.data.schema import Described, Schema
 from limbeck.errors import UserError
 from limbeck.features.base import FeatureMap
@@ -44,6 +43,7 @@ from limbeck.privacy.budget import Budget, Measurement
 from limbeck.privacy.ledger import Ledger
 from limbeck.privacy.noise import Entropy, entropy
 from limbeck.progress import Progress, silent
+from limbeck.release.bundle import Bundle, Generated
 
 # Channels of the maps of grey pictures.
 GREY = (4,)
@@ -164,7 +164,7 @@ class MomentMatching(abc.ABC):
             x, found = sampling.draw(schema, generator, self.records, source)
         except KeyboardInterrupt:
             raise interrupted(ledger, budget) from None
-        return Bundle.generated(
+        return Generated.of(
             method=self,
             schema=schema,
             x=x,
