@@ -21,7 +21,7 @@ from limbeck.data.source import open_source
 from limbeck.evaluate import classical, similarity
 from limbeck.evaluate.task import Task
 from limbeck.features.mixed import Mixed
-from limbeck.features.places import Places
+from limbeck.features.quantiles import QuantileMap
 from limbeck.generate import moment_matching
 from limbeck.generate.moment_matching import DPMERF
 from limbeck.models import generators as nets
@@ -44,7 +44,7 @@ VARIANTS = {
     "as it is": contextlib.nullcontext,
     "one sigmoid": lambda: mock.patch.object(nets, "net_for", one_sigmoid),
     "without pairs": lambda: mock.patch.object(moment_matching, "Mixed", without_pairs),
-    "without places": lambda: mock.patch.object(moment_matching, "_places", return_value=Places()),
+    "without places": lambda: mock.patch.object(moment_matching, "_places", return_value=QuantileMap()),
 }
 
 

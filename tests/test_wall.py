@@ -15,20 +15,24 @@ PLAIN = {"errors", "data.schema"}
 RULES = {
     "cli": None,  # anything, and nothing imports it
     "reproduce": None,  # runs whole methods as a user would, and the command line alone imports it
-    "methods": {"errors"},
-    "privacy": PLAIN | {"privacy"},
-    "features": PLAIN | {"features"},
-    "data": PLAIN | {"data"},
+    "batching": set(),
+    "method": PLAIN | {"privacy", "progress", "release.bundle"},
+    "privacy": PLAIN | {"privacy", "progress"},
+    "features": PLAIN | {"features", "batching"},
     "models": PLAIN | {"models", "features", "progress"},
-    "measure": PLAIN | {"measure", "data.private", "features", "models", "privacy", "progress"},
+    "data": PLAIN | {"data"},
+    "measure": PLAIN
+    | {"measure", "data.private", "features", "models", "privacy", "batching", "progress"},
     "distill": PLAIN
-    | {"distill", "features", "models", "measure", "privacy", "release.bundle", "progress"},
+    | {"distill", "features", "models", "measure", "privacy", "release.bundle", "method"}
+    | {"progress"},
     "generate": PLAIN
-    | {"generate", "features", "models", "measure", "privacy", "release.bundle", "progress"},
+    | {"generate", "features", "models", "measure", "privacy", "release.bundle", "method"}
+    | {"progress"},
     "release": PLAIN
-    | {"release", "data.column", "data.encode", "data.parse", "data.arrays"}
+    | {"release", "data.arrays", "data.column", "data.encode", "data.parse"}
     | {"features", "models", "privacy"},
-    "evaluate": PLAIN | {"evaluate", "data.source", "features", "models", "release", "progress"},
+    "evaluate": PLAIN | {"evaluate", "data", "features", "models", "release", "progress"},
     "errors": set(),
     "progress": set(),
 }
@@ -71,13 +75,19 @@ def test_imports_stay_in_their_layer(path):
     assert not offending
 
 
-def test_rows_are_handed_out_within_measure_only():
-    """By `revealed`; everything else that can be imported hands out noisy numbers."""
-    importers = {
-        part(f) for f in FILES for _, name in imports(f) if name == "measure.records.revealed"
-    }
-    assert importers
-    assert all(name.startswith("measure.") for name in importers)
+def attributes(path):
+    """The names of all attributes that a file reads."""
+    return {n.attr for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Attribute)}
+
+
+def test_records_are_read_off_rows_within_measure_only():
+    """Methods hold `Rows`, derive others from it and sum over it; they cannot read it."""
+    for path in FILES:
+        if {"parts", "total", "votes"} & attributes(path) and part(path).startswith(
+            ("distill", "generate", "method", "models")
+        ):
+            names = attributes(path) & {"parts", "votes"}
+            assert not names, f"{path.name} reads {names}"
 
 
 def test_nobody_reaches_into_private_data():
@@ -94,7 +104,7 @@ def test_only_measure_and_the_public_front_import_private_data():
     }
     assert {name for name in importers if not name.startswith("measure")} == {
         "__init__",
-        "cli.making",
+        "cli.run",
         "reproduce.runs",
     }
 
@@ -110,21 +120,20 @@ def test_only_measure_calls_reveal():
     assert all(caller.startswith("measure.") for caller in callers)
 
 
-def test_only_measure_noises_and_only_clipping_bounds():
-    """`noise.gaussian` and `noise.laplace` are called behind the wall; clipping makes `Bounded`."""
+def test_noise_is_added_in_one_place():
+    """`Run.sum` adds the noise, to a `Bounded` that it makes of the sum."""
     for path in FILES:
-        names = {
-            n.attr for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Attribute)
-        }
-        if {"gaussian", "laplace"} & names:
-            assert part(path).startswith("measure.")
+        if {"gaussian", "laplace"} & attributes(path):
+            assert part(path) == "privacy.run"
         calls = [
             n.func.id
             for n in ast.walk(ast.parse(path.read_text()))
             if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)
         ]
         if "Bounded" in calls:
-            assert part(path) == "privacy.clipping"
+            assert part(path) == "privacy.run"
+        if {"rounded_gaussian", "rounded_laplace"} & {name for _, name in imports(path)}:
+            assert part(path) == "privacy.noise"
 
 
 def test_the_report_of_scores_needs_no_jax():

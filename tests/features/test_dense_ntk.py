@@ -19,7 +19,7 @@ def plain(ntk, x):
             record = jax.nn.relu(record @ w + b)
         return jnp.sum(record @ layers[-1][0] + layers[-1][1])
 
-    found = jax.vmap(lambda record: jax.grad(logits)(ntk._layers, record))(x)
+    found = jax.vmap(lambda record: jax.grad(logits)(ntk.layers, record))(x)
     return jnp.concatenate([leaf.reshape(len(x), -1) for leaf in jax.tree.leaves(found)], axis=1)
 
 

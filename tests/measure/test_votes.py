@@ -1,9 +1,5 @@
 """Teachers and their votes: one record, one teacher; and what leaves is noisy counts of bins."""
 
-import math
-import subprocess
-import sys
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,12 +9,22 @@ import limbeck
 from limbeck.data.column import Column
 from limbeck.data.schema import ImageShape, Schema
 from limbeck.measure import teachers
-from limbeck.measure.teachers import Batch, Schooling, Teachers, bins_of, teachers_of
-from limbeck.measure.votes import CONSENSUS, COUNTS, VOTES, NoisyVotes, answers, midpoints
+from limbeck.measure.rows import Block, read
+from limbeck.measure.teachers import Query, TeacherConfig, Teachers, bins_of, teachers_of
+from limbeck.measure.votes import (
+    LARGEST,
+    VOTES,
+    LargestCounts,
+    VoteCounts,
+    answers_of,
+    midpoints,
+    noisy_answers,
+    tally,
+)
 from limbeck.models import discriminators
-from limbeck.privacy import clipping
-from limbeck.privacy.ledger import BudgetSpentError, Entry, Ledger
-from limbeck.privacy.noise import SeededEntropy
+from limbeck.privacy.ledger import BudgetSpentError, Entry
+from limbeck.privacy.plan import Plan
+from limbeck.privacy.run import Run
 
 TABLE = Schema(
     classes=("a", "b"),
@@ -26,7 +32,7 @@ TABLE = Schema(
 )
 IMAGES = Schema(classes=(0, 1), image=ImageShape(8, 8))
 SECRET = bytes(range(32))
-HOW = Schooling(teachers=6, updates=2)
+HOW = TeacherConfig(teachers=6, updates=2)
 
 
 def table(x, y):
@@ -41,7 +47,7 @@ def rows(n=40, seed=0):
 def batch(schema=TABLE, m=8, seed=1, *, per_record=True):
     rng = np.random.default_rng(seed)
     one_hot = jnp.eye(2)[jnp.arange(m) % 2]
-    return Batch(
+    return Query(
         jnp.asarray(rng.random((m, schema.width)), jnp.float32),
         one_hot,
         jnp.eye(m) if per_record else one_hot,
@@ -49,22 +55,34 @@ def batch(schema=TABLE, m=8, seed=1, *, per_record=True):
     )
 
 
-def voted(private, how=HOW, steps=3, **asked):
-    """The votes of several steps, [steps, n, q]."""
-    found = Teachers(
-        private,
-        discriminators.for_schema(private.schema),
-        how,
+def run_of(draws=2, **noise):
+    settled = [Entry(purpose=p, draws=draws, noise_multiplier=value) for p, value in noise.items()]
+    run = Run(Plan(), None, seed=3)
+    run.ledger = type(run.ledger)(settled)
+    return run
+
+
+def teachers_for(private, how=None, kind="small"):
+    return Teachers(
+        read(private, run_of()),
+        len(private.schema.classes),
+        discriminators.for_schema(private.schema, kind),
+        how or HOW,
         secret=SECRET,
         key=jax.random.key(0),
     )
-    return np.stack([found.vote(batch(private.schema, seed=s, **asked)) for s in range(steps)])
 
 
-@pytest.mark.parametrize("memory", [0.0, 0.5, 1.0])
-def test_a_record_more_or_less_changes_the_votes_of_its_teacher_alone(memory):
+def voted(private, how=None, steps=3, **asked):
+    """The votes of several steps, [steps, n, q]."""
+    taught = teachers_for(private, how)
+    return np.stack([taught.votes(batch(private.schema, seed=s, **asked), s) for s in range(steps)])
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_record_more_or_less_changes_the_votes_of_its_teacher_alone(keep):
     """Without the last record, so that the others stay where they are; in every step."""
-    how = Schooling(teachers=6, updates=2, memory=memory)
+    how = TeacherConfig(teachers=6, updates=2, keep=keep)
     x, y = rows()
     whole, without = voted(table(x, y), how), voted(table(x[:-1], y[:-1]), how)
     differs = np.any(whole != without, axis=(0, 2))
@@ -92,13 +110,7 @@ def test_teachers_draw_from_their_own_records_only():
     """Records that carry their teacher's number reach no other."""
     place = teachers_of(40, 6, SECRET)
     x = np.repeat((place[:, None] + 1) / 10, 3, axis=1).astype(np.float32)
-    found = Teachers(
-        table(x, np.arange(40) % 2),
-        discriminators.for_schema(TABLE),
-        HOW,
-        secret=SECRET,
-        key=jax.random.key(0),
-    )
+    found = teachers_for(table(x, np.arange(40) % 2), HOW)
     uniform = np.random.default_rng(0).random((6, 2, 30)).astype(np.float32)
     uniform[:, :, 0], uniform[:, :, 1] = 0, np.nextafter(np.float32(1), np.float32(0))
     labels = np.arange(30) % 2
@@ -107,7 +119,7 @@ def test_teachers_draw_from_their_own_records_only():
     expected = np.where(has[:, None, :, None] > 0, own, 0)
     np.testing.assert_allclose(real, np.broadcast_to(expected, real.shape), atol=1e-6)
     net, one_hot = discriminators.for_schema(TABLE), jnp.eye(2)[labels]
-    plain = [[net.logits(HOW.first(net), seen, one_hot) for seen in own] for own in real]
+    plain = [[net.logits(HOW.initial(net), seen, one_hot) for seen in own] for own in real]
     np.testing.assert_allclose(logits, np.array(plain) * has[:, None], atol=1e-5)
     assert has.any()
 
@@ -122,14 +134,14 @@ def test_a_teacher_without_records_of_a_class_votes_and_says_nothing():
 
 def test_empty_partitions_are_no_special_case():
     x, y = rows(1)
-    votes = voted(table(x, y), Schooling(teachers=5, bins=2))
+    votes = voted(table(x, y), TeacherConfig(teachers=5, bins=2))
     assert votes.shape == (3, 5, 24)
     assert set(np.unique(votes)) == {0, 1}  # who knows nothing throws a coin
     assert 0.2 < votes.mean() < 0.8
 
 
 def test_bins_are_those_of_algorithm_1_and_what_is_no_number_has_one():
-    how = Schooling(teachers=1, bins=10, clip=1e-4)
+    how = TeacherConfig(teachers=1, bins=10, clip=1e-4)
     given = jnp.array([[-1.0, -1e-4, -0.5e-4, 0.19e-4, 0.99e-4, 1.0, jnp.inf, jnp.nan]])
     found = bins_of(given, how, jax.random.key(0))
     assert found[:7].tolist() == [0, 0, 2, 5, 9, 9, 9]
@@ -139,10 +151,10 @@ def test_bins_are_those_of_algorithm_1_and_what_is_no_number_has_one():
 
 def test_normalised_votes_do_not_depend_on_the_size_of_a_perturbation():
     given = jax.random.normal(jax.random.key(1), (5, 40))
-    one, two = (bins_of(s * given, Schooling(teachers=1), jax.random.key(0)) for s in (1, 1e-5))
+    one, two = (bins_of(s * given, TeacherConfig(teachers=1), jax.random.key(0)) for s in (1, 1e-5))
     np.testing.assert_array_equal(one, two)
     broken = given.at[2, 3].set(jnp.nan)  # a row that is not known is no opinion, in that row
-    votes = bins_of(broken, Schooling(teachers=1), jax.random.key(0)).reshape(5, 40)
+    votes = bins_of(broken, TeacherConfig(teachers=1), jax.random.key(0)).reshape(5, 40)
     assert np.all(votes[2] == 1)
     np.testing.assert_array_equal(votes[3], one.reshape(5, 40)[3])
 
@@ -150,15 +162,13 @@ def test_normalised_votes_do_not_depend_on_the_size_of_a_perturbation():
 def test_a_vote_is_the_bin_of_the_gradient_of_the_discriminator():
     """Against the plain definition, for each record and one teacher that knows everything."""
     x, y = rows()
-    how = Schooling(teachers=1, bins=10, clip=0.03, memory=1.0)
-    found = Teachers(
-        table(x, y), discriminators.for_schema(TABLE), how, secret=SECRET, key=jax.random.key(0)
-    )
+    how = TeacherConfig(teachers=1, bins=10, clip=0.03, keep=True)
+    found = teachers_for(table(x, y), how)
     asked = batch()
-    votes = found.vote(asked)
+    votes = found.votes(asked, 0)
     weights = jax.tree.map(lambda w: w[0], found._chunks[0].weights)
     net = discriminators.for_schema(TABLE)
-    first = how.first(net)
+    first = how.initial(net)
 
     def logit(weights, x, y):
         return net.logits(weights, net.preprocess(x[None]), y[None])[0]
@@ -174,126 +184,68 @@ def test_a_vote_is_the_bin_of_the_gradient_of_the_discriminator():
 
 def test_teachers_learn_to_tell_their_records_apart():
     x = np.full((40, 3), 0.9, np.float32)
-    how = Schooling(teachers=4, updates=5, bins=2)
-    found = Teachers(
-        table(x, np.arange(40) % 2),
-        discriminators.for_schema(TABLE),
-        how,
-        secret=SECRET,
-        key=jax.random.key(0),
-    )
-    low = batch()._replace(fakes=jnp.full((8, 3), 0.1))
-    votes = [found.vote(low) for _ in range(3)][-1]
+    how = TeacherConfig(teachers=4, updates=5, bins=2)
+    found = teachers_for(table(x, np.arange(40) % 2), how)
+    low = batch()._replace(synthetic=jnp.full((8, 3), 0.1))
+    votes = [found.votes(low, step) for step in range(3)][-1]
     assert votes.mean() > 0.75  # most say: up
-
-
-def oracle(plan, private=None, **settings):
-    private = table(*rows()) if private is None else private
-    return NoisyVotes(
-        private,
-        discriminators.for_schema(private.schema),
-        HOW,
-        ledger=plan,
-        entropy=SeededEntropy(3),
-        **settings,
-    )
-
-
-def plan(**noise):
-    mechanisms = {COUNTS: "laplace"}
-    return Ledger(
-        Entry(
-            purpose=purpose,
-            draws=2,
-            noise_multiplier=value,
-            mechanism=mechanisms.get(purpose, "gaussian"),
-        )
-        for purpose, value in noise.items()
-    )
 
 
 def test_answers_are_the_mean_of_the_votes_or_the_commonest_bin():
     counts = np.array([[7.0, 2.0, 1.0], [0.0, 9.0, 1.0]])
-    np.testing.assert_allclose(answers(counts, 10, "mean"), [-0.4, 2 / 30], atol=1e-12)
-    np.testing.assert_allclose(answers(counts, 10, "argmax"), [-2 / 3, 0], atol=1e-12)
+    np.testing.assert_allclose(answers_of(counts, 10, "mean"), [-0.4, 2 / 30], atol=1e-12)
+    np.testing.assert_allclose(answers_of(counts, 10, "argmax"), [-2 / 3, 0], atol=1e-12)
+
+
+def asked_once(run, aggregate="mean", **settings):
+    how = {"aggregate": aggregate, **settings}
+    return noisy_answers(run, teachers_for(table(*rows())), batch(), 0, **how)
 
 
 def test_a_query_without_consensus_is_not_answered_and_paid_for_all_the_same():
-    tiny = {VOTES: 1e-9, CONSENSUS: 1e-9}
-    everyone, nobody = plan(**tiny), plan(**tiny)
-    found = oracle(everyone, aggregate="argmax", threshold=0.1)(batch())
-    none = oracle(nobody, aggregate="argmax", threshold=1.1)(batch())
-    assert np.any(found)
-    assert not np.any(none)
-    assert everyone.draws == nobody.draws == 2
-    assert {entry.purpose for entry in nobody.entries} == {VOTES, CONSENSUS}
+    everyone, nobody = (run_of(**{VOTES: 1e-9, LARGEST: 1e-9}) for _ in range(2))
+    assert np.any(asked_once(everyone, "argmax", threshold=0.1))
+    assert not np.any(asked_once(nobody, "argmax", threshold=1.1))
+    assert everyone.ledger.draws == nobody.ledger.draws == 2
+    assert {entry.purpose for entry in nobody.ledger.entries} == {VOTES, LARGEST}
 
 
-def test_without_a_threshold_the_largest_counts_are_not_asked_for():
-    book = plan(**{VOTES: 1.0})
-    asks = oracle(book)
+def test_without_a_threshold_the_largest_counts_are_not_measured():
+    run = run_of(**{VOTES: 1.0})
     for _ in range(2):
-        assert asks(batch()).shape == (8, 3)
+        assert asked_once(run).shape == (8, 3)
     with pytest.raises(BudgetSpentError):
-        asks(batch())
+        asked_once(run)
 
 
-def test_the_noise_of_votes_has_the_deviation_that_is_charged(monkeypatch):
-    """√(2q) times the multiplier, on each count; 4 sigma."""
-    book, seen = plan(**{VOTES: 3.0}), []
-    monkeypatch.setattr(
-        "limbeck.measure.votes.answers", lambda counts, *_: seen.append(counts) or counts[:, 0]
-    )
-    asked = batch(m=200)
-    asks = oracle(book)
-    votes = asks._teachers.vote(asked)
-    asks._teachers.vote = lambda _: votes
-    asks(asked)
-    noise = seen[0] - clipping.count_votes(votes, 3).value
-    assert noise.std() == pytest.approx(3 * math.sqrt(2 * 600), rel=4 / math.sqrt(2 * noise.size))
+def test_a_voter_moves_counts_by_the_root_of_two_and_the_largest_by_one():
+    """For every question; also a vote that is none of the bins counts once."""
+    rng = np.random.default_rng(3)
+    votes = rng.integers(0, 4, (30, 50)).astype(np.uint8)
+
+    def counted(votes, kind):
+        contribution = kind(50, 4, 30)
+        block = Block(votes, np.zeros(30, np.int32), np.ones(30, bool))
+        return contribution(None, block), contribution.l2_bound
+
+    for change in (0, 3, 255, *rng.integers(0, 4, (20, 50)).astype(np.uint8)):
+        other = votes.copy()
+        other[7] = change
+        for kind in (VoteCounts, LargestCounts):
+            (one, bound), (two, _) = counted(votes, kind), counted(other, kind)
+            assert np.linalg.norm(one - two) <= bound + 1e-9
+        assert tally(other, 4).sum() == 30 * 50
+    all_changed = votes.copy()
+    all_changed[7] = (votes[7] + 1) % 4
+    moved = tally(votes, 4) - tally(all_changed, 4)
+    assert np.linalg.norm(moved) == pytest.approx(VoteCounts(50, 4, 30).l2_bound)  # is reached
 
 
-def test_class_counts_are_noised_by_laplace():
-    book = plan(**{COUNTS: 1e-9})
-    np.testing.assert_allclose(oracle(book).class_counts(), np.bincount(rows()[1]), atol=1e-6)
-    assert book.entries[0].mechanism == "laplace"
-
-
-def test_nothing_can_be_read_off_the_oracle():
-    asks = oracle(plan(**{VOTES: 1.0}))
-    assert repr(asks) == "NoisyVotes(...)"
-    assert repr(asks._teachers) == "Teachers(...)"
+def test_nothing_can_be_read_off_teachers():
+    taught = teachers_for(table(*rows()))
+    assert repr(taught) == "Teachers(...)"
     with pytest.raises(TypeError, match="neither copied nor pickled"):
-        asks.__reduce__()
-
-
-SHARED = """
-import os
-os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count={devices}"
-import sys
-sys.path.insert(0, {tests!r})
-import jax, numpy as np
-import test_votes as t
-assert len(jax.devices()) == {devices}
-how = t.Schooling(teachers=8, updates=2, memory=1.0)
-np.save({out!r}, t.voted(t.table(*t.rows()), how))
-"""
-
-
-def test_several_devices_give_the_votes_of_one(tmp_path, request):
-    """Teachers are shared out over virtual devices; the paper's size runs where the memory is."""
-    found = []
-    for devices in (1, 4):
-        out = str(tmp_path / f"{devices}.npy")
-        tests = str(request.path.parent)
-        code = SHARED.format(devices=devices, out=out, tests=tests)
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        found.append(np.load(out))
-    one, four = found
-    np.testing.assert_array_equal(one[0], four[0])
-    # Later steps are rounded differently where fewer teachers are side by side.
-    assert np.mean(one == four) > 0.98
+        taught.__reduce__()
 
 
 def test_chunks_do_not_change_a_vote(monkeypatch):
@@ -332,13 +284,6 @@ def test_votes_on_pictures_are_cast_by_all(kind):
     private = limbeck.PrivateData.from_arrays(
         rng.integers(0, 256, (20, 8, 8)), np.arange(20) % 2, IMAGES
     )
-    found = Teachers(
-        private,
-        discriminators.for_schema(IMAGES, kind),
-        HOW,
-        secret=SECRET,
-        key=jax.random.key(0),
-    )
-    votes = found.vote(batch(IMAGES, per_record=False))
+    votes = teachers_for(private, kind=kind).votes(batch(IMAGES, per_record=False), 0)
     assert votes.shape == (6, 2 * 64)
     assert len(np.unique(votes)) == 3

@@ -5,12 +5,10 @@ Seeds are fixed; each bound is one that a fresh run would exceed with the probab
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy import stats
 
 from limbeck.privacy.noise import SeededEntropy
-from limbeck.privacy.sampling import pieces, poisson
+from limbeck.privacy.sampling import Sample, poisson
 
 ROWS, RATE, BATCHES = 400, 0.1, 2000
 
@@ -58,14 +56,12 @@ def test_a_rate_of_one_takes_all():
 def test_a_batch_may_be_empty():
     batch = poisson(SeededEntropy(0), 10, 1e-9)
     assert len(batch) == 0
-    ((positions, mask),) = pieces(batch, 4)
-    assert positions.shape == mask.shape == (4,)
-    assert not mask.any()
 
 
-@given(st.integers(0, 40), st.integers(1, 9))
-def test_pieces_have_one_shape_and_cover_the_batch(length, size):
-    batch = np.arange(length) * 3
-    cut = list(pieces(batch, size))
-    assert {(len(positions), len(mask)) for positions, mask in cut} == {(size, size)}
-    np.testing.assert_array_equal(np.concatenate([p[m] for p, m in cut]), batch)
+def test_a_sample_of_parts_is_one_of_the_whole():
+    """Each part is drawn for itself, so it does not matter how records are cut into parts."""
+    source = SeededEntropy(1)
+    sizes = [sum(len(Sample(source, RATE).of(n)) for n in (100, 250, 50)) for _ in range(BATCHES)]
+    assert np.mean(sizes) == pytest.approx(RATE * ROWS, abs=4 * np.sqrt(RATE * ROWS / BATCHES))
+    assert np.var(sizes) == pytest.approx(RATE * (1 - RATE) * ROWS, rel=0.2)
+    assert Sample(source, 1.0).of(5) is None

@@ -1,7 +1,6 @@
 """What all commands share: printing, progress, measuring themselves."""
 
 import json
-import resource
 import sys
 import time
 from collections.abc import Iterator
@@ -31,12 +30,16 @@ def print_json(found: dict[str, Any]) -> None:
     print(json.dumps(found))
 
 
-def peak_memory_mb() -> float:
-    """The most memory that this process has held."""
+def peak_memory_mb() -> float | None:
+    """The most memory that this process has held; None where the system does not tell."""
     try:  # getrusage would also count the process that started this one
         lines = Path("/proc/self/status").read_text().splitlines()
         kilobytes = int(next(line for line in lines if line.startswith("VmHWM:")).split()[1])
     except (OSError, StopIteration):
+        try:
+            import resource
+        except ImportError:  # Windows
+            return None
         largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         kilobytes = largest // 1024 if sys.platform == "darwin" else largest
     return round(kilobytes / 1024, 1)
@@ -61,7 +64,7 @@ class Stages:
         if stage != self._stage:
             self.finish()
             self._stage, self._since = stage, time.monotonic()
-            self._task = self._bar.add_task(STAGES[stage], total=total or None)
+            self._task = self._bar.add_task(STAGES.get(stage, stage), total=total or None)
         self._bar.update(self._task, completed=done)
 
     def finish(self) -> None:

@@ -6,16 +6,7 @@ from typing import Annotated
 
 import typer
 
-from limbeck.cli import (
-    distill,
-    evaluate,
-    generate,
-    methods,
-    report,
-    reproduce,
-    sample,
-    schema,
-)
+from limbeck.cli import evaluate, methods, options, report, reproduce, sample, schema
 from limbeck.cli.console import Stopped
 from limbeck.errors import UserError
 
@@ -26,11 +17,20 @@ app = typer.Typer(
     help="Turn a private data set into a tiny or synthetic one that anyone may have, under a "
     "stated differential-privacy guarantee.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command(name="distill")(distill.distill)
-app.command(name="generate")(generate.generate)
+app.command("distill", help="Distil private records into a few points that anyone may have.")(
+    options.command("limbeck.cli.run:distill", without=("records", "label_with"), method="readout")
+)
+app.command("generate", help="Learn a generator from private records, and draw records from it.")(
+    options.command("limbeck.cli.run:generate", without=("per_class", "features"), method="dp-merf")
+)
+app.command("plan", help="Show what a run will measure and need, before any record is read.")(
+    options.command(
+        "limbeck.cli.plan:plan",
+        without=("output", "not_private", "accept_drafted_schema", "seed", "overwrite"),
+    )
+)
 app.command(name="sample")(sample.sample)
 app.command(name="evaluate")(evaluate.evaluate)
 app.command(name="report")(report.report)

@@ -174,7 +174,7 @@ class Schema:
         return described
 
 
-class Described(Protocol):
+class HasSchema(Protocol):
     """Something that has a public schema; private rows are passed around under this name."""
 
     @property

@@ -25,7 +25,7 @@ from scipy.optimize import minimize
 from scipy.special import ndtr
 
 from limbeck.data.schema import Schema
-from limbeck.distill.kip import Descent, descend
+from limbeck.distill.support import Descent, descend
 from limbeck.features import canvas
 from limbeck.features.base import FeatureMap, features_of
 from limbeck.features.bins import Bins
@@ -58,7 +58,7 @@ class Search:
         self._classes = np.repeat(np.arange(readout.shape[1]), settings.per_class)
         self._canvas = Canvas.bare(inputs.dimension, len(self._classes))
         edges = np.asarray(inputs.from_support(np.array([0.0, 1.0])), np.float32)
-        self._low, self._high = map(float, edges if settings.box else (-np.inf, np.inf))
+        self._low, self._high = map(float, edges if settings.clip_to_domain else (-np.inf, np.inf))
         self._probes: Floats | None = None
         self.residual = math.inf
 
@@ -69,14 +69,14 @@ class Search:
 
         For pictures Adam starts again, with its rate, until a round brings little more.
         """
-        rounds = self._settings.rounds
-        progress("distil", 0, rounds)
+        restarts = self._settings.restarts
+        progress("distil", 0, restarts)
         if not self._schema.is_image:
             return self._best_rows(entropy, progress)
         found = self._pictures(entropy)
         best, least = found, math.inf
-        for done in range(rounds):
-            progress("distil", done, rounds)
+        for done in range(restarts):
+            progress("distil", done, restarts)
             found = self._inside(self._descend(found, self._of_residual))
             residual = float(self._at(found).residual)
             enough = residual > (1 - STALLED) * least
@@ -84,7 +84,7 @@ class Search:
                 best, least = found, residual
             if enough:
                 break
-        progress("distil", rounds, rounds)
+        progress("distil", restarts, restarts)
         self.residual = least
         return best, np.asarray(self._at(best).labels)
 
@@ -173,7 +173,7 @@ class Search:
             jac=True,
             method="L-BFGS-B",
             bounds=np.stack([low.ravel(), high.ravel()], axis=1),
-            options={"maxiter": STEPS_A_ROUND * self._settings.rounds},
+            options={"maxiter": STEPS_A_ROUND * self._settings.restarts},
         )
         return self._inside(phi.from_places(found.x.reshape(start.shape))[0])
 

@@ -7,10 +7,8 @@ matrices of them, and the partial derivatives that the closed-form gradients of 
 
 import abc
 import functools
-import os
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,13 +16,11 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from numpy.typing import NDArray
 
+from limbeck.batching import CORES, side_by_side
+
 # From the norms of records' features to what each is multiplied by.
 Weigh = Callable[[Float[Array, " n"]], Float[Array, " n"]]
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-
-CORES = os.cpu_count() or 1
 # So many pieces of records are made into features in one call, of so many numbers at most.
 PIECES, NUMBERS = 16, 2**22
 
@@ -154,7 +150,8 @@ def features_of(phi: FeatureMap, x: NDArray[np.floating]) -> NDArray[np.float32]
         made = np.asarray(_of_pieces(phi, padded, -(-len(some) // phi.batch)))
         found[start : start + len(some)] = made[: len(some)]
 
-    side_by_side(fill, range(0, len(x), size))
+    for _ in side_by_side(fill, range(0, len(x), size)):
+        pass
     return found
 
 
@@ -168,27 +165,6 @@ def _of_pieces(phi: FeatureMap, x: Float[Array, "n d"], pieces: int) -> Float[Ar
         return jax.lax.dynamic_update_slice_in_dim(found, made, start, axis=0)
 
     return jax.lax.fori_loop(0, pieces, one, jnp.zeros((len(x), phi.size), x.dtype))
-
-
-def side_by_side(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """`function` of every item, in as many threads as there are cores.
-
-    Steps that fit the caches are too small to be shared out by the compiler, so whole pieces are.
-    """
-    wide = jax.config.jax_enable_x64  # type: ignore[attr-defined]  # it is of the thread
-
-    def one(item: Item) -> Result:
-        with jax.enable_x64(wide):
-            return jax.block_until_ready(function(item))
-
-    items = list(items)
-    if len(items) == 1:
-        return [function(items[0])]
-    pool = ThreadPoolExecutor(CORES)
-    try:
-        return list(pool.map(one, items))
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 def unit_norm(x: Float[Array, "n f"], axis: int = 1) -> Float[Array, "n f"]:

@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 from limbeck.data.schema import Schema
 from limbeck.features.base import FeatureMap, unit_norm
 
+# Bins of the histogram of a column, from which its knots are placed.
+HISTOGRAM_BINS = 256
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Bins(FeatureMap):

@@ -14,8 +14,8 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 from numpy.typing import NDArray
 
-from limbeck.features.base import FeatureMap, side_by_side
-from limbeck.features.scattering import Scattering
+from limbeck.batching import side_by_side
+from limbeck.features.base import FeatureMap
 
 
 class Canvas(NamedTuple):
@@ -47,7 +47,7 @@ def draw(canvas: Canvas, z: Float[Array, "m p"]) -> Float[Array, "m d"]:
 def features(phi: FeatureMap, canvas: Canvas, z: NDArray[np.floating]) -> NDArray[np.float32]:
     """φ of every point."""
     pieces = _pieces(phi, canvas, z)
-    return np.concatenate(side_by_side(lambda piece: _features(phi, *piece), pieces))
+    return np.concatenate(list(side_by_side(lambda piece: _features(phi, *piece), pieces)))
 
 
 def linearised(
@@ -57,13 +57,13 @@ def linearised(
 
     The latter makes of a gradient with respect to the features one in coordinates.
     """
-    found = side_by_side(lambda piece: _linearised(phi, *piece), _pieces(phi, canvas, z))
+    found = list(side_by_side(lambda piece: _linearised(phi, *piece), _pieces(phi, canvas, z)))
 
     def pull_back(direction: NDArray[np.floating]) -> NDArray[np.float32]:
         slices = [part for (part,) in _slices(phi, np.asarray(direction, np.float32))]
         backs = [back for _, back in found]
         pulled = side_by_side(lambda both: _pull(*both), zip(backs, slices, strict=True))
-        return np.concatenate(pulled)
+        return np.concatenate(list(pulled))
 
     return np.concatenate([value for value, _ in found]), pull_back
 
@@ -71,31 +71,7 @@ def linearised(
 def jacobians(phi: FeatureMap, canvas: Canvas, z: NDArray[np.floating]) -> Float[Array, "m p f"]:
     """∂φ/∂z of every point."""
     found = side_by_side(lambda point: _jacobian(phi, canvas.basis, *point), _points(canvas, z))
-    return jnp.stack(found)
-
-
-def pulled(
-    phi: Scattering, canvas: Canvas, z: NDArray[np.floating], directions: Float[Array, "b f"]
-) -> list[Float[Array, "b p"]]:
-    """Jᵀ · direction at every point, for all directions.
-
-    What becomes of one direction is the same numbers, to the last bit, wherever it stands, as long
-    as their number is a multiple of `phi.batch`.
-    """
-    basis, directions = canvas.basis, directions.astype(jnp.float32)
-    return side_by_side(lambda point: _pulled(phi, basis, *point, directions), _points(canvas, z))
-
-
-@functools.partial(jax.jit, static_argnames=("phi",))
-def _pulled(
-    phi: Scattering,
-    basis: NDArray[np.float32] | None,
-    x: Float[Array, " d"],
-    corrupted: Bool[Array, " d"],
-    directions: Float[Array, "b f"],
-) -> Float[Array, "b p"]:
-    found = jnp.where(corrupted, 0, phi.back(x, directions))
-    return found if basis is None else found @ basis.astype(found.dtype)
+    return jnp.stack(list(found))
 
 
 @functools.partial(jax.jit, static_argnames=("phi",))

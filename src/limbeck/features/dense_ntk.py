@@ -111,7 +111,7 @@ class DenseNTK(FeatureMap):
         self, x: Float[Array, "n d"]
     ) -> tuple[list[Float[Array, "n i"]], list[Float[Array, "n o"]], Float[Array, "n w"]]:
         """r_{l−1} and δ_l of each hidden layer, and r_L."""
-        *hidden, (out, _) = [(w.astype(x.dtype), b.astype(x.dtype)) for w, b in self._layers]
+        *hidden, (out, _) = [(w.astype(x.dtype), b.astype(x.dtype)) for w, b in self.layers]
         inputs, open_ = [], []
         r = x
         for w, b in hidden:
@@ -127,7 +127,7 @@ class DenseNTK(FeatureMap):
         return inputs, deltas, r
 
     @functools.cached_property
-    def _layers(self) -> list[Layer]:
+    def layers(self) -> list[Layer]:
         """Uniform within ±1/√inputs, weights and biases, as PyTorch has it.
 
         Always float32: in another precision the same key draws other numbers.

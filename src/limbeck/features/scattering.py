@@ -27,7 +27,6 @@ Bruna & Mallat 2013; Andreux et al. 2020 (Kymatio); Tramèr & Boneh 2021 for the
 import dataclasses
 import functools
 import math
-from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -39,7 +38,6 @@ from limbeck.features.base import FeatureMap, unit_norm
 from limbeck.features.morlet import Bank, Filters, Matrices, filter_bank, padded
 
 Maps = Float[Array, "h o w m"]  # o: angles of the second wavelet; m: of the first, colours, records
-Modulus = Callable[[Maps, Maps], Maps]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -97,58 +95,17 @@ class Scattering(FeatureMap):
 
     def __call__(self, x: Float[Array, "n d"]) -> Float[Array, "n f"]:
         """Coefficients, normalised within the record."""
-        return self._normalised(self._scattered(x, _modulus)).T
+        return self._normalised(self._scattered(x)).T
 
     def coefficients(self, x: Float[Array, "n d"]) -> Float[Array, "n k h w"]:
         """The transform itself, one channel of the picture after the other."""
-        return jnp.moveaxis(self._scattered(x, _modulus), 3, 0)
+        return jnp.moveaxis(self._scattered(x), 3, 0)
 
-    def along(self, x: Float[Array, " d"], directions: Float[Array, "p d"]) -> Float[Array, "p f"]:
-        """The derivative along each direction."""
-        return _in_pieces(self._linearised(x), directions, 4 * self.batch)
-
-    def back(self, x: Float[Array, " d"], directions: Float[Array, "n f"]) -> Float[Array, "n d"]:
-        """The transposed derivative of each direction; rounded alike wherever it stands."""
-        _, back = jax.vjp(self._linearised(x), jnp.zeros((self.batch, len(x)), x.dtype))
-        return _in_pieces(lambda piece: back(piece)[0], directions, self.batch)
-
-    def _linearised(
-        self, x: Float[Array, " d"]
-    ) -> Callable[[Float[Array, "b d"]], Float[Array, "b f"]]:
-        """The derivative at one record.
-
-        All but the modulus is linear, so directions take the way of a picture, and the modulus is
-        the product with the unit vectors of the record.
-        """
-        units = []
-
-        def kept(re: Maps, im: Maps) -> Maps:
-            down, across = _modulus_back((re, im), jnp.ones_like(re))
-            units.append((down[..., None], across[..., None]))
-            return _modulus(re, im)
-
-        found = self._scattered(x[None], kept)
-
-        def linear(directions: Float[Array, "b d"]) -> Float[Array, "b f"]:
-            own = iter(units)
-
-            def along(re: Maps, im: Maps) -> Maps:
-                shape, (down, across) = re.shape, next(own)
-                apart = (*down.shape[:-1], -1)  # directions
-                return (down * re.reshape(apart) + across * im.reshape(apart)).reshape(shape)
-
-            scattered = self._scattered(directions, along)
-            first = jnp.broadcast_to(found, scattered.shape)
-            _, normalised = jax.jvp(self._normalised, (first,), (scattered,))
-            return normalised.T
-
-        return linear
-
-    def _scattered(self, x: Float[Array, "n d"], modulus: Modulus) -> Float[Array, "k h w n"]:
+    def _scattered(self, x: Float[Array, "n d"]) -> Float[Array, "k h w n"]:
         height, width, colours = self.shape
         filters = filter_bank(height, width, self.scales, self.orientations, str(x.dtype))
         planes = x.reshape(len(x), height, width, colours).transpose(1, 2, 3, 0)
-        found = _scatter(filters, planes.reshape(height, width, -1), self.orientations, modulus)
+        found = _scatter(filters, planes.reshape(height, width, -1), self.orientations)
         found = found.reshape(*found.shape[:3], colours, -1).transpose(3, 2, 0, 1, 4)
         return found.reshape(self.channels, *found.shape[2:])
 
@@ -161,28 +118,17 @@ class Scattering(FeatureMap):
         return unit_norm(found.reshape(self.size, -1), axis=0)
 
 
-def _in_pieces(
-    function: Callable[[Array], Array], x: Float[Array, "n i"], size: int
-) -> Float[Array, "n o"]:
-    """A function of rows, of so many at a time."""
-    padded = jnp.pad(x, ((0, -len(x) % size), (0, 0)))
-    found = jax.lax.map(function, padded.reshape(-1, size, x.shape[1]))
-    return found.reshape(len(padded), -1)[: len(x)]
-
-
-def _scatter(
-    filters: Filters, x: Float[Array, "h w n"], angles: int, modulus: Modulus
-) -> Float[Array, "h1 w1 k n"]:
+def _scatter(filters: Filters, x: Float[Array, "h w n"], angles: int) -> Float[Array, "h1 w1 k n"]:
     u0 = x[:, None]
     zero, first, second = _smooth(filters.smooth_picture, u0), [], []
     scales = len(filters.smooth)
     for j1 in range(scales):
-        u1 = modulus(*_wavelets(filters.first[j1], u0, 1))  # [h, 1, w, (θ₁ n)]
+        u1 = _modulus(*_wavelets(filters.first[j1], u0, 1))  # [h, 1, w, (θ₁ n)]
         s1 = _smooth(filters.smooth[j1], u1)
         first.append(s1.reshape(len(s1), s1.shape[2], angles, -1))
         finer = []
         for j2 in range(j1 + 1, scales):
-            u2 = modulus(*_wavelets(filters.second[j1, j2], u1, angles))  # [h, θ₂, w, (θ₁ n)]
+            u2 = _modulus(*_wavelets(filters.second[j1, j2], u1, angles))  # [h, θ₂, w, (θ₁ n)]
             s2 = _smooth(filters.smooth[j2], u2)
             finer.append(s2.reshape(*s2.shape[:3], angles, -1))
         if finer:  # by θ₁, then j₂, then θ₂

@@ -25,10 +25,10 @@ Where the default differs from the paper, at the same budget:
 `PAPER` has the settings with which it is the paper's algorithm.
 """
 
-import dataclasses
 import functools
 import math
-from typing import Any, Literal
+import os
+from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 import jax
@@ -38,41 +38,43 @@ import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 from numpy.typing import NDArray
 
-from limbeck.data.schema import Described, Schema
+from limbeck.data.schema import HasSchema, Schema
 from limbeck.errors import UserError
 from limbeck.features.inputs import ImageInputs
-from limbeck.features.places import Places
-from limbeck.generate.needs import Needs
-from limbeck.generate.settings import check_settings
+from limbeck.features.quantiles import QuantileMap
 from limbeck.generate.training import FREEZING
-from limbeck.measure.teachers import Batch, Schooling
-from limbeck.measure.votes import CONSENSUS, COUNTS, VOTES, NoisyVotes
-from limbeck.models import discriminators, sampling
-from limbeck.models import generators as nets
+from limbeck.measure.contributions.counts import CLASS_COUNTS, ClassCounts
+from limbeck.measure.rows import read
+from limbeck.measure.teachers import CHUNK_BYTES, Query, TeacherConfig, Teachers
+from limbeck.measure.votes import LARGEST, VOTES, noisy_answers
+from limbeck.method import Method, setting
+from limbeck.models import discriminators, generators, sampling
 from limbeck.models.discriminators import Discriminator
-from limbeck.models.generators import COLOUR, ROWS, GeneratorConfig, Statistics
-from limbeck.models.generators import Generator as Net
+from limbeck.models.generators import COLOUR, ROWS, Generator, GeneratorConfig, Statistics
 from limbeck.models.state import GeneratorState
-from limbeck.privacy.accounting import calibrate, interrupted
 from limbeck.privacy.budget import Budget, Measurement
-from limbeck.privacy.ledger import Entry, Ledger
-from limbeck.privacy.noise import entropy
-from limbeck.progress import Progress, silent
-from limbeck.release.bundle import Bundle, Generated
+from limbeck.privacy.ledger import Entry
+from limbeck.privacy.plan import Needs, Plan
+from limbeck.privacy.run import Run
+from limbeck.release.bundle import Generated
 
-# Channels of the maps of grey pictures.
+# Channels of the maps of grey images.
 GREY = (16, 8)
-# Teachers, unless they are told.
+# The number of teachers, unless it is given.
 FEWEST, MOST = 2000, 16_000
-# Codes of each class for one update of the student.
+# Latent codes of each class for one update of the student.
 STUDIED = 50
+# Multiplications a second and core that small networks side by side were seen to reach.
+SPEED = 1.5e10
+# A weight and the two moments of Adam, in float32.
+BYTES_A_WEIGHT = 12
 
 
 # What makes it the paper's algorithm.
 PAPER: dict[str, Any] = {
     "votes_on": "records",
     "dimensions": 10,
-    "memory": 1.0,
+    "keep_teachers": True,
     "updates": 1,
     "bins": 10,
     "clip": 1e-4,
@@ -81,35 +83,8 @@ PAPER: dict[str, Any] = {
 }
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class GPATE:
+class GPATE(Method):
     """Generate under differential privacy, from votes.
-
-    Attributes
-    ----------
-    records : how many records the bundle holds; more can be drawn from its generator.
-    teachers : into how many parts the records are shared out. More of them drown the noise; fewer
-        know more each. If not given, 8000/ε for pictures, within 2000 and 16 000, and 2000 for
-        tables.
-    steps : how often the teachers vote; the noise of a vote grows with its square root.
-    batch : made-up records a step.
-    updates : of each teacher in a step, at no cost but time.
-    memory : how much of what a teacher has learned it keeps from one step to the next.
-    votes_on : what votes are on: the records of a class together, or each record by itself.
-    variation : for classes, on how many numbers of the code their movement may depend.
-    dimensions : k of Algorithm 1, the numbers to which a perturbation is projected.
-    bins, clip, aggregate, threshold : of Algorithms 1 and 3; see `measure.votes`. The threshold is
-        a share of the teachers.
-    consensus_share : of the noise budget, for the comparison with the threshold.
-    class_epsilon : for the class counts, by Laplace noise.
-    pace, momentum : how far the student moves its records when all teachers agree, in the first
-        step; and how much of earlier moves it adds.
-    studies, learning_rate : steps that the student takes to move them, of Adam at this rate.
-    teacher_rate : of the teachers' Adam.
-    code : the number of random numbers that a record is made of.
-    discriminator : of the teachers, for pictures: small and fully connected; small with a
-        convolution; or the paper's, of 1.6 million weights.
-    diagnose : tell the owner, on standard error, how far teachers agreed; that is private.
 
     Examples
     --------
@@ -117,133 +92,168 @@ class GPATE:
     0.5
     """
 
-    records: int = 10_000
-    teachers: int | None = None
-    steps: int = 60
-    batch: int = 50
-    updates: int = 3
-    memory: float = 0.0
-    votes_on: Literal["classes", "records"] = "classes"
-    variation: int = 2
-    dimensions: int = 64
-    bins: int = 3
-    clip: float | Literal["normalise"] = "normalise"
-    aggregate: Literal["mean", "argmax"] = "mean"
-    threshold: float = 0.0
-    consensus_share: float = 0.05
-    class_epsilon: float = 0.01
-    pace: float = 0.1
-    momentum: float = 0.8
-    studies: int = 5
-    learning_rate: float = 0.01
-    teacher_rate: float = 1e-3
-    code: int = 10
-    discriminator: Literal["small", "conv", "paper"] = "small"
-    diagnose: bool = False
+    records: int = setting(
+        default=10_000, meaning="Number of records in the bundle; more can be drawn later."
+    )
+    teachers: int | None = setting(
+        default=None,
+        meaning=(
+            "Number of teachers, each of which sees a disjoint share of the records; by "
+            "default 8000/ε for images, within 2000 and 16000, and 2000 for tables."
+        ),
+    )
+    steps: int = setting(default=60, meaning="How often the teachers vote.")
+    batch: int = setting(default=50, meaning="Synthetic records in a step.")
+    updates: int = setting(default=3, meaning="Updates of each teacher in a step.")
+    keep_teachers: bool = setting(
+        default=False,
+        meaning="Whether teachers keep their weights from step to step, as in the paper.",
+    )
+    votes_on: Literal["classes", "records"] = setting(
+        default="classes",
+        meaning="What votes are on: the records of a class together, or each record by itself.",
+    )
+    variation: int = setting(
+        default=2,
+        meaning="For classes, on how many latent coordinates their movement may depend.",
+        least=0,
+    )
+    dimensions: int = setting(
+        default=64, meaning="k of Algorithm 1: numbers to which a change is projected."
+    )
+    bins: int = setting(default=3, meaning="B of Algorithm 1: bins of a vote.", least=2, most=255)
+    clip: float | Literal["normalise"] = setting(
+        default="normalise",
+        meaning="c of Algorithm 1: bound of a vote; normalise scales each teacher's first.",
+    )
+    aggregate: Literal["mean", "argmax"] = setting(
+        default="mean",
+        meaning="How votes become an answer: their mean, or the commonest bin (Algorithm 3).",
+    )
+    threshold: float = setting(
+        default=0.0,
+        meaning="Share of teachers that must agree, else the answer is zero.",
+        least=0,
+        most=1,
+    )
+    consensus_share: float = setting(
+        default=0.05,
+        meaning="Share of the noise budget for the comparison with the threshold.",
+        below=1,
+    )
+    class_epsilon: float = setting(default=0.01, meaning="ε of the class counts, by Laplace noise.")
+    step_size: float = setting(
+        default=0.1, meaning="How far records move in the first step if all teachers agree."
+    )
+    momentum: float = setting(default=0.8, meaning="Momentum of these moves.", least=0, below=1)
+    student_steps: int = setting(
+        default=5, meaning="Gradient steps of the student after each vote."
+    )
+    learning_rate: float = setting(default=0.01, meaning="Rate of the student's Adam.")
+    teacher_rate: float = setting(default=1e-3, meaning="Rate of the teachers' Adam.")
+    latent_dim: int = setting(default=10, meaning="Dimension of the generator's input.")
+    discriminator: Literal["small", "conv", "paper"] = setting(
+        default="small",
+        meaning=(
+            "Network of the teachers, for images: small and fully connected, small with a "
+            "convolution, or the paper's, of 1.6 million weights."
+        ),
+    )
 
-    def __post_init__(self) -> None:
-        check_settings(self, may_be_zero=("memory", "variation", "threshold", "momentum"))
-        for name in ("memory", "threshold", "consensus_share", "momentum"):
-            if getattr(self, name) > 1:
-                raise UserError(f"--{name.replace('_', '-')} is a share, at most one")
-        for name in ("momentum", "consensus_share"):
-            if getattr(self, name) == 1:
-                raise UserError(f"--{name.replace('_', '-')} must be below one")
-        if self.diagnose and self.aggregate != "argmax":
+    name: ClassVar = "g-pate"
+    command: ClassVar = "generate"
+    summary: ClassVar = "a generator taught by the noisy votes of many discriminators"
+    guarantee: ClassVar = "(ε, δ)-DP by Gaussian noise on votes, Laplace noise on class counts"
+    paper: ClassVar = (
+        "Long et al., G-PATE: Scalable Differentially Private Data Generator, NeurIPS 2021"
+    )
+    docs: ClassVar = "docs/g_pate.md"
+
+    def check(self) -> None:
+        """Votes cannot depend on more latent coordinates than there are."""
+        if self.variation > self.latent_dim:
             raise UserError(
-                "--diagnose is for --aggregate argmax; of other answers Theorem 7 says nothing"
-            )
-        if not 2 <= self.bins <= 255:
-            raise UserError(f"--bins must lie between 2 and 255, not {self.bins}")
-        if self.variation > self.code:
-            raise UserError(
-                f"--variation must be at most --code, {self.code}, not {self.variation}"
+                f"variation must be at most latent_dim, {self.latent_dim}, not {self.variation}"
             )
 
-    name = "g-pate"
-
-    def fit(
-        self,
-        private: Described,
-        budget: Budget,
-        *,
-        seed: int | None = None,
-        progress: Progress = silent,
-    ) -> Bundle:
-        """The generated records, their generator and the ledger."""
-        schema, source = private.schema, entropy(seed)
-        self.needs(schema, budget).check()
-        progress("calibrate", 0, 0)
-        ledger = Ledger(self._plan(budget))
-        key = jax.random.key(int.from_bytes(source.bytes(4), "little"))
-        try:
-            # Behind the wall: the teachers, and what they have in common.
-            votes = NoisyVotes(
-                private,
-                self._discriminator(schema),
-                self._schooling(schema, budget),
-                aggregate=self.aggregate,
-                threshold=self.threshold,
-                diagnose=self.diagnose,
-                ledger=ledger,
-                entropy=source,
-                progress=progress,
-            )
-            counts = votes.class_counts()
-
-            # In front of it: the student.
-            student = Student(self, schema, key)
-            for step in range(self.steps):
-                progress("train", step, self.steps)
-                batch = student.asks(step)
-                student.learns(step, votes(batch), batch)
-            votes.tell_owner(budget.delta)
-            generator = student.saved(shares_of(counts, 1 / self.class_epsilon))
-            x, labels = sampling.draw(schema, generator, self.records, source)
-        except KeyboardInterrupt:
-            raise interrupted(ledger, budget) from None
-        return Generated.of(
-            method=self,
-            schema=schema,
-            x=x,
-            labels=labels,
-            generator=generator,
-            budget=budget,
-            ledger=ledger,
-            seeded=source.seeded,
-        )
-
-    def _plan(self, budget: Budget) -> tuple[Entry, ...]:
-        """Laplace noise for the counts of classes, and the least Gaussian noise beside it."""
-        counts = Entry(
-            purpose=COUNTS,
-            draws=1,
-            noise_multiplier=budget.adjacency.records_changed / self.class_epsilon,
-            mechanism="laplace",
-        )
-        plan = [Measurement(purpose=VOTES, draws=self.steps)]
+    def plan(self, schema: Schema, budget: Budget | None) -> Plan:
+        """Laplace noise for the class counts, and the least Gaussian noise for votes beside it."""
+        assert budget is not None
+        votes = [Measurement(purpose=VOTES, draws=self.steps)]
         if self.threshold:
             share = self.consensus_share / (1 - self.consensus_share)
-            plan.append(Measurement(purpose=CONSENSUS, draws=self.steps, share=share))
-        return calibrate(plan, budget, settled=[counts])
+            votes.append(Measurement(purpose=LARGEST, draws=self.steps, share=share))
+        return Plan(
+            measurements=tuple(votes),
+            settled=(laplace_counts(budget, self.class_epsilon),),
+            needs=self._needs(schema, budget),
+        )
 
-    def needs(self, schema: Schema, budget: Budget) -> Needs:
-        """What a run takes, about, in memory and time."""
-        schooling = self._schooling(schema, budget)
-        return Needs.of(self._discriminator(schema), schooling, self.batch, self.steps)
+    def run(self, private: HasSchema, run: Run) -> Generated:
+        """The generated records and their generator, by Algorithm 2."""
+        assert run.budget is not None
+        schema, classes = private.schema, len(private.schema.classes)
+        student = Student(self, schema, jax.random.key(run.key_data()))
+
+        # Behind the wall: the teachers, and what they have in common.
+        rows = read(private, run)
+        teachers = Teachers(
+            rows,
+            classes,
+            self._discriminator(schema),
+            self._teacher_config(schema, run.budget),
+            secret=run.entropy.bytes(32),
+            key=jax.random.key(run.key_data()),
+        )
+        counts = run.sum(rows, ClassCounts(classes), purpose=CLASS_COUNTS)
+        for step in range(self.steps):
+            run.progress("train", step, self.steps)
+            query = student.asks(step)
+            answers = noisy_answers(
+                run, teachers, query, step, aggregate=self.aggregate, threshold=self.threshold
+            )
+            # In front of it: the student.
+            student.learns(step, answers, query)
+        generator = student.saved(shares_of(counts, 1 / self.class_epsilon))
+        x, labels = sampling.draw(schema, generator, self.records, run.entropy)
+        return Generated.of(
+            method=self, schema=schema, x=x, labels=labels, generator=generator, **run.made()
+        )
+
+    def _needs(self, schema: Schema, budget: Budget) -> Needs:
+        """By the number of weights, and of multiplications."""
+        network, config = self._discriminator(schema), self._teacher_config(schema, budget)
+        each = BYTES_A_WEIGHT * discriminators.size(network)
+        stored = config.teachers * each if config.keep else 0
+        activations = 8 * self.batch * network.activations_per_record
+        # Forwards and backwards: two batches an update, and one for the votes.
+        passes = self.batch * (6 * config.updates + 3) * self.steps * config.teachers
+        return Needs(
+            memory=3e8 + stored + max(CHUNK_BYTES, activations) + 4 * each,
+            seconds=10 + passes * network.macs / (SPEED * (os.cpu_count() or 1)),
+            memory_per_record=8 * schema.width,
+            seconds_per_record=1e-5,
+            advice="use fewer teachers, discriminator=small or keep_teachers=false",
+        )
 
     def _discriminator(self, schema: Schema) -> Discriminator:
         return discriminators.for_schema(schema, self.discriminator)
 
-    def _schooling(self, schema: Schema, budget: Budget) -> Schooling:
-        return Schooling(
+    def _teacher_config(self, schema: Schema, budget: Budget) -> TeacherConfig:
+        return TeacherConfig(
             teachers=self.teachers or _teachers_for(schema, budget),
             updates=self.updates,
-            memory=self.memory,
+            keep=self.keep_teachers,
             learning_rate=self.teacher_rate,
             bins=self.bins,
             clip=None if self.clip == "normalise" else self.clip,
         )
+
+
+def laplace_counts(budget: Budget, epsilon: float) -> Entry:
+    """The planned class counts: Laplace noise that by itself is `epsilon`-DP."""
+    multiplier = budget.adjacency.records_changed / epsilon
+    return Entry(purpose=CLASS_COUNTS, draws=1, noise_multiplier=multiplier, mechanism="laplace")
 
 
 def _teachers_for(schema: Schema, budget: Budget) -> int:
@@ -268,28 +278,29 @@ class Student:
     def __init__(self, settings: GPATE, schema: Schema, key: PRNGKeyArray) -> None:
         self._settings, self._schema = settings, schema
         start, self._key = jax.random.split(key)
-        self._shape = shape_for(schema, settings.code)
-        self._net = nets.net_for(schema, self._shape, start)
-        self._optimiser = _adam(settings.learning_rate, settings.steps * settings.studies)
+        self._shape = shape_for(schema, settings.latent_dim)
+        self._net = generators.net_for(schema, self._shape, start)
+        self._optimiser = _adam(settings.learning_rate, settings.steps * settings.student_steps)
         self._state = self._optimiser.init(eqx.filter(self._net, eqx.is_array))
         self._moving = jnp.zeros(())
         self._basis = _fixed_basis(settings, schema)
+        self._asked = self._codes(start, 0)
 
     def _codes(self, key: PRNGKeyArray, n: int) -> tuple[Float[Array, "n k"], Float[Array, "n c"]]:
         """Fresh noise, and as many of each class, in turn."""
         classes = len(self._schema.classes)
-        return noise_and_labels(key, n, self._settings.code, classes)
+        return noise_and_labels(key, n, self._settings.latent_dim, classes)
 
-    def asks(self, step: int) -> Batch:
+    def asks(self, step: int) -> Query:
         """Lines 2 and 3 of Algorithm 2, and the projection of Algorithm 1."""
         key = jax.random.fold_in(self._key, 2 * step)
         noise, labels = self._codes(key, self._settings.batch)
-        fakes = forward(self._net, nets.codes_for(noise, labels))
+        synthetic = forward(self._net, generators.codes_for(noise, labels))
         basis = self._basis
         if basis is None:
             basis = _random_basis(self._settings, self._schema.width, jax.random.fold_in(key, 1))
         self._asked = noise, labels
-        return Batch(fakes, labels, self._weights(noise, labels), basis)
+        return Query(synthetic, labels, self._weights(noise, labels), basis)
 
     def _weights(self, noise: Float[Array, "n k"], labels: Float[Array, "n c"]) -> Array:
         """W: one column a record; or of each class, for 1 and for numbers of the code."""
@@ -300,29 +311,31 @@ class Student:
         )
         return (labels[:, :, None] * by_code[:, None]).reshape(len(noise), -1)
 
-    def learns(self, step: int, answers: NDArray[np.float64], batch: Batch) -> None:
+    def learns(self, step: int, answers: NDArray[np.float64], query: Query) -> None:
         """Lines 12 to 15: back to perturbations x̂ − x, and some steps of Eq. 2.
 
         In units in which a record's numbers in [0, 1] are spread out over k directions.
         """
         settings, before = self._settings, self._net
-        wanted = jnp.asarray(answers, jnp.float32) @ batch.basis.T
-        if (
-            settings.votes_on == "classes"
-        ):  # which are the same in every step, where records are not
+        wanted = jnp.asarray(answers, jnp.float32) @ query.column_projection.T
+        by_class = settings.votes_on == "classes"
+        if by_class:  # classes are the same in every step; records are not
             self._moving = wanted = settings.momentum * self._moving + wanted
         falling = (1 + math.cos(math.pi * step / settings.steps)) / 2
-        wanted = settings.pace * falling * math.sqrt(wanted.shape[1] / answers.shape[1]) * wanted
+        wanted = (
+            settings.step_size * falling * math.sqrt(wanted.shape[1] / answers.shape[1]) * wanted
+        )
         noise, labels = self._asked
-        for study in range(settings.studies):
-            if (
-                settings.votes_on == "classes"
-            ):  # what is said of a class holds for other codes as well
+        for study in range(settings.student_steps):
+            if by_class:  # what is said of a class holds for other latent codes as well
                 key = jax.random.fold_in(self._key, 2 * step + 1)
                 noise, labels = self._codes(
                     jax.random.fold_in(key, study), STUDIED * labels.shape[1]
                 )
-            codes, change = nets.codes_for(noise, labels), self._weights(noise, labels) @ wanted
+            codes, change = (
+                generators.codes_for(noise, labels),
+                self._weights(noise, labels) @ wanted,
+            )
             self._net, self._state = _learn(
                 self._optimiser, self._net, self._state, before, codes, change, self._basis
             )
@@ -348,13 +361,15 @@ def noise_and_labels(
 
 
 def saved(
-    net: Net, shape: GeneratorConfig, shares: list[float], key: PRNGKeyArray
+    net: Generator, shape: GeneratorConfig, shares: list[float], key: PRNGKeyArray
 ) -> GeneratorState:
     """With the normalisations frozen."""
     classes = len(shares)
-    codes = nets.codes_for(*noise_and_labels(key, FREEZING * classes, shape.latent_dim, classes))
-    config = {**shape._asdict(), "shares": shares, "places": Places().to_json()}
-    return GeneratorState(config, nets.to_arrays(net, statistics(net, codes)))
+    codes = generators.codes_for(
+        *noise_and_labels(key, FREEZING * classes, shape.latent_dim, classes)
+    )
+    config = {**shape._asdict(), "shares": shares, "places": QuantileMap().to_json()}
+    return GeneratorState(config, generators.to_arrays(net, statistics(net, codes)))
 
 
 def _fixed_basis(settings: GPATE, schema: Schema) -> Float[Array, "d k"] | None:
@@ -376,13 +391,13 @@ def _random_basis(settings: GPATE, width: int, key: PRNGKeyArray) -> Float[Array
 
 
 @eqx.filter_jit
-def forward(net: Net, codes: Float[Array, "n i"]) -> Float[Array, "n d"]:
+def forward(net: Generator, codes: Float[Array, "n i"]) -> Float[Array, "n d"]:
     """Records."""
     return net(codes)[0]
 
 
 @eqx.filter_jit
-def statistics(net: Net, codes: Float[Array, "n i"]) -> Statistics:
+def statistics(net: Generator, codes: Float[Array, "n i"]) -> Statistics:
     """Of a batch."""
     return net(codes)[1]
 
@@ -396,20 +411,20 @@ def _adam(rate: float, steps: int) -> optax.GradientTransformation:
 @eqx.filter_jit
 def _learn(
     optimiser: optax.GradientTransformation,
-    net: Net,
+    net: Generator,
     state: optax.OptState,
-    before: Net,
+    before: Generator,
     codes: Float[Array, "n i"],
     change: Float[Array, "n d"],
     basis: Float[Array, "d k"] | None,
-) -> tuple[Net, optax.OptState]:
+) -> tuple[Generator, optax.OptState]:
     """A step towards x̂ = x + Δx; of x, what no vote is ever on is left out."""
     wanted = before(codes)[0]
     if basis is not None:
         wanted = wanted @ basis @ basis.T
     wanted = jnp.clip(wanted + change, 0, 1)
 
-    def loss(net: Net) -> Float[Array, ""]:
+    def loss(net: Generator) -> Float[Array, ""]:
         return jnp.mean((net(codes)[0] - wanted) ** 2)
 
     updates, state = optimiser.update(eqx.filter_grad(loss)(net), state)

@@ -9,10 +9,10 @@ which a record has norm at most `clip`; the class counts are one Laplace event. 
 (ε, δ)-DP. A GAN has none.
 """
 
-import abc
-import dataclasses
 import functools
-from typing import Literal, Protocol
+import math
+from collections.abc import Callable
+from typing import ClassVar, Literal
 
 import equinox as eqx
 import jax
@@ -23,102 +23,97 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PRNGKeyArray
 from numpy.typing import NDArray
 
-from limbeck.data.schema import Described, Schema
-from limbeck.errors import UserError
-from limbeck.generate.g_pate import saved, shape_for, shares_of
-from limbeck.generate.settings import check_settings
-from limbeck.measure.critic import GRADIENT, ExactCritic, NoisyCritic
-from limbeck.measure.votes import COUNTS
-from limbeck.models import discriminators, sampling
-from limbeck.models import generators as nets
+from limbeck.data.schema import HasSchema, Schema
+from limbeck.generate.g_pate import laplace_counts, saved, shape_for, shares_of
+from limbeck.measure.contributions.counts import CLASS_COUNTS, ClassCounts
+from limbeck.measure.contributions.critic import GRADIENT, CriticGradient
+from limbeck.measure.rows import read
+from limbeck.method import Method, setting
+from limbeck.models import discriminators, generators, sampling
 from limbeck.models.discriminators import Discriminator, Weights
-from limbeck.models.generators import Generator as Net
-from limbeck.privacy.accounting import calibrate, interrupted
+from limbeck.models.generators import Generator
 from limbeck.privacy.budget import Budget, Measurement
 from limbeck.privacy.clipping import Clip
-from limbeck.privacy.ledger import Entry, Ledger
-from limbeck.privacy.noise import Entropy, entropy
-from limbeck.progress import Progress, silent
-from limbeck.release.bundle import Bundle, Generated
+from limbeck.privacy.ledger import Entry
+from limbeck.privacy.plan import Needs, Plan
+from limbeck.privacy.run import Run
+from limbeck.release.bundle import Generated
 
 
-class Critic(Protocol):
-    """What a generator's opponent asks of the records."""
+class Adversarial(Method):
+    """What the two methods have in common."""
 
-    def __call__(self, weights: Weights) -> NDArray[np.float64]:
-        """The gradient of the discriminator's loss over records."""
-        ...
+    records: int = setting(
+        default=10_000, meaning="Number of records in the bundle; more can be drawn later."
+    )
+    steps: int = setting(default=1000, meaning="Training steps of the generator.")
+    critic_steps: int = setting(
+        default=1, meaning="Steps of the discriminator before each of the generator."
+    )
+    batch: int = setting(default=64, meaning="Synthetic records in a step.")
+    learning_rate: float = setting(default=1e-3, meaning="Rate of Adam, for both networks.")
+    latent_dim: int = setting(default=10, meaning="Dimension of the generator's input.")
+    discriminator: Literal["small", "conv", "paper"] = setting(
+        default="small", meaning="Network of the discriminator, for images; see g-pate."
+    )
+    sampling_rate: float = setting(
+        default=0.01, meaning="Chance of each record to be in a batch of the discriminator.", most=1
+    )
 
-    def class_counts(self) -> NDArray[np.float64]:
-        """How many records there are of each class, or about."""
-        ...
+    command: ClassVar = "generate"
+    docs: ClassVar = "docs/g_pate.md"
 
+    def _bound(self) -> float:
+        """The norm to which the gradient of a record is clipped."""
+        return math.inf
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Adversarial(abc.ABC):
-    """What the two have in common.
+    def run(self, private: HasSchema, run: Run) -> Generated:
+        """The generated records and their generator."""
+        schema, classes = private.schema, len(private.schema.classes)
+        rows = read(private, run).kept()
+        counts = run.sum(rows, ClassCounts(classes), purpose=CLASS_COUNTS)
+        critic = CriticGradient(self._discriminator_for(schema), Clip(bound=self._bound()))
+        expected_batch = self.sampling_rate * max(counts.sum(), 1.0)
 
-    Attributes
-    ----------
-    records : how many records the bundle holds; more can be drawn from its generator.
-    steps : of the generator; `rounds` of the discriminator before each.
-    batch : made-up records a step.
-    learning_rate : of Adam, for both.
-    code : the number of random numbers that a record is made of.
-    discriminator : see `GPATE`.
-    """
+        def gradient(weights: Weights) -> NDArray[np.float64]:
+            return run.sum(rows, critic, weights, purpose=GRADIENT) / expected_batch
 
-    records: int = 10_000
-    steps: int = 1000
-    rounds: int = 1
-    batch: int = 64
-    learning_rate: float = 1e-3
-    code: int = 10
-    discriminator: Literal["small", "conv", "paper"] = "small"
-
-    @property
-    @abc.abstractmethod
-    def name(self) -> str:
-        """As in `METHODS`."""
-
-    def __post_init__(self) -> None:
-        check_settings(self)
+        shares = shares_of(counts, 1.0)
+        net, key = self._play(schema, gradient, shares, run)
+        generator = saved(net, shape_for(schema, self.latent_dim), shares, key)
+        x, labels = sampling.draw(schema, generator, self.records, run.entropy)
+        return Generated.of(
+            method=self, schema=schema, x=x, labels=labels, generator=generator, **run.made()
+        )
 
     def _play(
         self,
         schema: Schema,
-        critic: Critic,
-        rate: float | None,
-        source: Entropy,
-        progress: Progress,
-    ) -> tuple[Net, list[float], PRNGKeyArray]:
+        gradient: Callable[[Weights], NDArray[np.float64]],
+        shares: list[float],
+        run: Run,
+    ) -> tuple[Generator, PRNGKeyArray]:
         """The game: the discriminator and the generator in turn.
 
-        The critic's gradient is a mean over records; or with a sampling `rate` a sum over a sample,
-        which is divided by its expected size, as the counts have it.
+        `gradient` is the mean gradient of the discriminator's loss over records.
         """
-        counts = critic.class_counts()
-        shares = shares_of(counts, 1.0)
-        scale = 1.0 if rate is None else 1 / (rate * max(counts.sum(), 1.0))
-        net_of = self._discriminator_for(schema)
-        start, other, key = jax.random.split(
-            jax.random.key(int.from_bytes(source.bytes(4), "little")), 3
-        )
-        net = nets.net_for(schema, shape_for(schema, self.code), start)
-        weights = net_of.init(other)
+        critic = self._discriminator_for(schema)
+        start, other, key = jax.random.split(jax.random.key(run.key_data()), 3)
+        net = generators.net_for(schema, shape_for(schema, self.latent_dim), start)
+        weights = critic.init(other)
         optimiser = _adam(self.learning_rate)
         state = optimiser.init(eqx.filter(net, eqx.is_array))
         critic_state = optimiser.init(weights)
         for step in range(self.steps):
-            progress("train", step, self.steps)
+            run.progress("train", step, self.steps)
             codes = self._codes(jax.random.fold_in(key, step), shares)
-            for _ in range(self.rounds):
-                real = jnp.asarray(scale * critic(weights), jnp.float32)
+            for _ in range(self.critic_steps):
+                of_records = jnp.asarray(gradient(weights), jnp.float32)
                 weights, critic_state = _criticise(
-                    net_of, optimiser, weights, critic_state, net, codes, real
+                    critic, optimiser, weights, critic_state, net, codes, of_records
                 )
-            net, state = _improve(net_of, optimiser, net, state, weights, codes)
-        return net, shares, jax.random.fold_in(key, self.steps)
+            net, state = _improve(critic, optimiser, net, state, weights, codes)
+        return net, jax.random.fold_in(key, self.steps)
 
     def _discriminator_for(self, schema: Schema) -> Discriminator:
         return discriminators.for_schema(schema, self.discriminator)
@@ -127,126 +122,69 @@ class Adversarial(abc.ABC):
         """Noise, and classes as often as they occur."""
         noise, label = jax.random.split(key)
         chosen = jax.random.choice(label, len(shares), (self.batch,), p=jnp.asarray(shares))
-        drawn = jax.random.normal(noise, (self.batch, self.code))
-        return nets.codes_for(drawn, jnp.eye(len(shares))[chosen])
+        drawn = jax.random.normal(noise, (self.batch, self.latent_dim))
+        return generators.codes_for(drawn, jnp.eye(len(shares))[chosen])
 
-    def _bundled(
-        self,
-        schema: Schema,
-        played: tuple[Net, list[float], PRNGKeyArray],
-        budget: Budget | None,
-        ledger: Ledger,
-        source: Entropy,
-    ) -> Bundle:
-        net, shares, key = played
-        generator = saved(net, shape_for(schema, self.code), shares, key)
-        x, labels = sampling.draw(schema, generator, self.records, source)
-        return Generated.of(
-            method=self,
-            schema=schema,
-            x=x,
-            labels=labels,
-            generator=generator,
-            budget=budget,
-            ledger=ledger,
-            seeded=source.seeded,
+    def _needs(self, schema: Schema) -> Needs:
+        network = self._discriminator_for(schema)
+        steps = self.steps * self.critic_steps
+        return Needs(
+            memory=4e8 + 100 * discriminators.size(network),
+            seconds=10 + 0.02 * self.steps,
+            memory_per_record=4 * schema.width,
+            seconds_per_record=steps * self.sampling_rate * 10 * discriminators.size(network) / 1e9,
         )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class GAN(Adversarial):
     """Generate without privacy. A baseline: its result must not be published."""
 
-    name = "gan"
+    name: ClassVar = "gan"
+    summary: ClassVar = "a generator against a discriminator, the baseline without privacy"
+    guarantee: ClassVar = "none"
+    paper: ClassVar = "Goodfellow et al., Generative Adversarial Nets, NIPS 2014"
+    private: ClassVar = False
 
-    def fit(
-        self,
-        private: Described,
-        budget: Budget | None = None,
-        *,
-        seed: int | None = None,
-        progress: Progress = silent,
-    ) -> Bundle:
-        """The generated records. A budget is refused, because nothing would keep to it."""
-        if budget is not None:
-            raise UserError("gan has no privacy, so it takes no budget; use g-pate")
-        schema, source = private.schema, entropy(seed)
-        looks = self.steps * self.rounds
-        ledger = Ledger(
-            Entry(purpose=purpose, draws=draws, noise_multiplier=None)
-            for purpose, draws in ((COUNTS, 1), (GRADIENT, looks))
-        )
-        critic = ExactCritic(
-            private,
-            self._discriminator_for(schema),
-            batch=self.batch,
-            ledger=ledger,
-            entropy=source,
-            progress=progress,
-        )
-        played = self._play(schema, critic, None, source, progress)
-        return self._bundled(schema, played, None, ledger, source)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class DPGAN(Adversarial):
-    """Generate with a discriminator that learns privately.
-
-    Attributes
-    ----------
-    sampling_rate : the chance of each record to be in a batch of the discriminator.
-    clip : the norm to which its gradients are clipped.
-    class_epsilon : for the class counts, by Laplace noise.
-    """
-
-    sampling_rate: float = 0.01
-    clip: float = 1.0
-    class_epsilon: float = 0.01
-
-    name = "dp-gan"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.sampling_rate > 1:
-            raise UserError(f"--sampling-rate is a probability, not {self.sampling_rate:g}")
-
-    def fit(
-        self,
-        private: Described,
-        budget: Budget,
-        *,
-        seed: int | None = None,
-        progress: Progress = silent,
-    ) -> Bundle:
-        """The generated records, their generator and the ledger."""
-        schema, source = private.schema, entropy(seed)
-        progress("calibrate", 0, 0)
-        counts = Entry(
-            purpose=COUNTS,
-            draws=1,
-            noise_multiplier=budget.adjacency.records_changed / self.class_epsilon,
-            mechanism="laplace",
-        )
-        steps = Measurement(
+    def plan(self, schema: Schema, budget: Budget | None) -> Plan:
+        """Sums without noise."""
+        counts = Entry(purpose=CLASS_COUNTS, draws=1, noise_multiplier=None)
+        gradients = Entry(
             purpose=GRADIENT,
-            draws=self.steps * self.rounds,
+            draws=self.steps * self.critic_steps,
+            noise_multiplier=None,
             sampling_probability=self.sampling_rate,
         )
-        ledger = Ledger(calibrate([steps], budget, settled=[counts]))
-        critic = NoisyCritic(
-            private,
-            self._discriminator_for(schema),
-            clip=Clip(bound=self.clip),
+        return Plan(settled=(counts, gradients), needs=self._needs(schema))
+
+
+class DPGAN(Adversarial):
+    """Generate with a discriminator that learns privately."""
+
+    clip: float = setting(
+        default=1.0, meaning="Norm to which the discriminator's gradients are clipped."
+    )
+    class_epsilon: float = setting(default=0.01, meaning="ε of the class counts, by Laplace noise.")
+
+    name: ClassVar = "dp-gan"
+    summary: ClassVar = "a generator against a discriminator that learns by noisy gradients"
+    guarantee: ClassVar = (
+        "(ε, δ)-DP by Poisson-sampled Gaussian draws, and Laplace noise on class counts"
+    )
+    paper: ClassVar = "Xie et al., Differentially Private Generative Adversarial Network, 2018"
+
+    def _bound(self) -> float:
+        return self.clip
+
+    def plan(self, schema: Schema, budget: Budget | None) -> Plan:
+        """Poisson-sampled gradients beside the class counts."""
+        assert budget is not None
+        gradients = Measurement(
+            purpose=GRADIENT,
+            draws=self.steps * self.critic_steps,
             sampling_probability=self.sampling_rate,
-            ledger=ledger,
-            entropy=source,
-            progress=progress,
         )
-        try:
-            played = self._play(schema, critic, self.sampling_rate, source, progress)
-        except KeyboardInterrupt:
-            raise interrupted(ledger, budget) from None
-        return self._bundled(schema, played, budget, ledger, source)
+        counts = laplace_counts(budget, self.class_epsilon)
+        return Plan(measurements=(gradients,), settled=(counts,), needs=self._needs(schema))
 
 
 @functools.lru_cache
@@ -261,18 +199,18 @@ def _criticise(
     optimiser: optax.GradientTransformation,
     weights: Weights,
     state: optax.OptState,
-    net: Net,
+    net: Generator,
     codes: Float[Array, "n i"],
     of_records: Float[Array, " p"],
 ) -> tuple[Weights, optax.OptState]:
     """One step of the discriminator: −log D of records, by the critic, −log(1 − D) of others."""
-    fakes = net(codes)[0]
+    synthetic = net(codes)[0]
 
     labels = codes[:, -weights[-1][1].shape[0] :]
     flat, shaped = ravel_pytree(weights)
 
     def loss(flat: Float[Array, " p"]) -> Float[Array, ""]:
-        logits = discriminator.logits(shaped(flat), discriminator.preprocess(fakes), labels)
+        logits = discriminator.logits(shaped(flat), discriminator.preprocess(synthetic), labels)
         return jnp.mean(jax.nn.softplus(logits))
 
     gradient = shaped(jax.grad(loss)(flat) + of_records)
@@ -284,17 +222,17 @@ def _criticise(
 def _improve(
     discriminator: Discriminator,
     optimiser: optax.GradientTransformation,
-    net: Net,
+    net: Generator,
     state: optax.OptState,
     weights: Weights,
     codes: Float[Array, "n i"],
-) -> tuple[Net, optax.OptState]:
+) -> tuple[Generator, optax.OptState]:
     """One step of the generator: −log D of what it makes."""
     labels = codes[:, -weights[-1][1].shape[0] :]
 
-    def loss(net: Net) -> Float[Array, ""]:
-        seen = discriminator.preprocess(net(codes)[0])
-        return jnp.mean(jax.nn.softplus(-discriminator.logits(weights, seen, labels)))
+    def loss(net: Generator) -> Float[Array, ""]:
+        inputs = discriminator.preprocess(net(codes)[0])
+        return jnp.mean(jax.nn.softplus(-discriminator.logits(weights, inputs, labels)))
 
     updates, state = optimiser.update(eqx.filter_grad(loss)(net), state)
     return eqx.apply_updates(net, updates), state

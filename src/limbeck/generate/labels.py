@@ -1,23 +1,23 @@
-"""Measuring the readout that labels generated images (`--label-with readout`).
+"""Measuring the readout that labels generated images (label_with=readout).
 
 **Guarantee.** The readout is `DESCENT.steps` Gaussian draws over all records, planned and
-calibrated together with the moments (`measure/descent.py`). Labelling generated images with it
+calibrated together with the moments (`measure/readout.py`). Labelling generated images with it
 (`models/labeller.py`) is post-processing.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-from limbeck.data.schema import Described
+from limbeck.data.schema import HasSchema
 from limbeck.features.inputs import ImageInputs
 from limbeck.features.smooth import SmoothFourier
-from limbeck.measure.descent import NoisyDescent, learn
-from limbeck.measure.readout import GRADIENT, NoisyReadout
+from limbeck.measure.contributions.readout import GRADIENT
+from limbeck.measure.readout import learn_readout
+from limbeck.measure.rows import read
 from limbeck.models.labeller import Labeller
+from limbeck.models.softmax import NoisyDescent
 from limbeck.privacy.budget import Measurement
-from limbeck.privacy.ledger import Ledger
-from limbeck.privacy.noise import Entropy
-from limbeck.progress import Progress, silent
+from limbeck.privacy.run import Run
 
 DESCENT = NoisyDescent()
 
@@ -27,18 +27,9 @@ def planned(share: float) -> Measurement:
     return Measurement(purpose=GRADIENT, draws=DESCENT.steps, share=share)
 
 
-def measure(
-    private: Described,
-    counts: NDArray[np.float64],
-    noise_multiplier: float,
-    *,
-    ledger: Ledger,
-    entropy: Entropy,
-    progress: Progress = silent,
-) -> Labeller:
+def measure(private: HasSchema, counts: NDArray[np.float64], run: Run) -> Labeller:
     """Learn the readout behind the wall; `counts` are noisy class counts."""
     phi = SmoothFourier(shape=private.schema.image_shape)
-    oracle = NoisyReadout(private, ledger=ledger, entropy=entropy, progress=progress)
-    oracle.look(phi, ImageInputs(shape=phi.shape))
-    readout = learn(oracle, DESCENT, phi.size, counts, noise_multiplier, progress)
+    rows = read(private, run, "features")
+    readout = learn_readout(run, rows, phi, ImageInputs(shape=phi.shape), DESCENT, counts)
     return Labeller(phi, readout.astype(np.float32))

@@ -11,14 +11,14 @@ Vinaroz, Charusaie, Harder, Adamczewski & Park 2022 (DP-HP).
 """
 
 import abc
-import dataclasses
 import math
-from typing import Literal
+from typing import ClassVar, Literal
 
 import jax
 import numpy as np
+from numpy.typing import NDArray
 
-from limbeck.data.schema import Described, Schema
+from limbeck.data.schema import HasSchema, Schema
 from limbeck.errors import UserError
 from limbeck.features.base import FeatureMap
 from limbeck.features.bins import number_coordinates
@@ -27,156 +27,137 @@ from limbeck.features.dense_ntk import DenseNTK
 from limbeck.features.fourier import Fourier, length_scale
 from limbeck.features.hermite import Hermite
 from limbeck.features.mixed import Mixed, columns_of
-from limbeck.features.places import Places, edges_of, places_of
+from limbeck.features.quantiles import QuantileMap, edges_of, quantiles_of, thresholds_of
 from limbeck.generate import labels
 from limbeck.generate.training import Descent, Target, train
-from limbeck.measure import moments
-from limbeck.measure.moments import COUNTS, EMBEDDING, HISTOGRAMS
-from limbeck.measure.readout import GRADIENT
-from limbeck.models import class_filter, sampling
-from limbeck.models import generators as nets
-from limbeck.models import labeller as labellers
+from limbeck.measure.contributions.counts import CLASS_COUNTS, HISTOGRAMS, ClassCounts, Histograms
+from limbeck.measure.contributions.embedding import EMBEDDING, embedding_sum
+from limbeck.measure.rows import Rows, read
+from limbeck.method import Method, setting
+from limbeck.models import class_filter, generators, labeller, sampling
 from limbeck.models.generators import COLOUR, ROWS, GeneratorConfig
 from limbeck.models.state import GeneratorState
-from limbeck.privacy.accounting import calibrate, interrupted
 from limbeck.privacy.budget import Budget, Measurement
-from limbeck.privacy.ledger import Ledger
-from limbeck.privacy.noise import Entropy, entropy
-from limbeck.progress import Progress, silent
-from limbeck.release.bundle import Bundle, Generated
+from limbeck.privacy.noise import Entropy
+from limbeck.privacy.plan import Needs, Plan
+from limbeck.privacy.run import Run
+from limbeck.release.bundle import Generated
 
-# Channels of the maps of grey pictures.
+Floats = NDArray[np.float64]
+
+# Channels of the maps of grey images.
 GREY = (4,)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class MomentMatching(abc.ABC):
-    """What the three have in common.
+class MomentMatching(Method):
+    """What the three methods have in common."""
 
-    Attributes
-    ----------
-    records : how many records the bundle holds; more can be drawn from its generator.
-    steps, batch, learning_rate : of the generator's training: Adam, at a rate that falls to zero
-        along a cosine, on so many records at a time, equally many of each class. If they are not
-        given, 2000 of 1000 for rows of a table, and 8000 of 250 for pictures, at least ten a class;
-        fewer where the noise is longer than a mean can be, for they would learn the noise.
-    code : the number of random numbers that a record is made of; if it is not given, 10 for rows of
-        a table and 20 for pictures.
-    judged : whether pictures that look like another class are drawn again (`class_filter.py`).
-    label_with : "class" for the class that a record was made for; "readout" for what a private
-        readout of real pictures says of it (`labeller.py`), which takes the place of the judge.
-    count_share : of the noise budget, for the number of records in each class.
-    histogram_share : of the noise budget, for where the numbers of a table are.
-    label_share : of the noise budget, for that readout; the moments have one.
-    """
+    records: int = setting(
+        default=10_000, meaning="Number of records in the bundle; more can be drawn later."
+    )
+    steps: int | None = setting(
+        default=None,
+        meaning=(
+            "Training steps of the generator; by default 2000 for tables and 8000 for images, "
+            "fewer where noise exceeds the means."
+        ),
+    )
+    batch: int | None = setting(
+        default=None,
+        meaning="Synthetic records in a training step; by default 1000 for tables, 250 for images.",
+    )
+    learning_rate: float = setting(
+        default=0.01, meaning="Rate of Adam, which falls to zero along a cosine."
+    )
+    latent_dim: int | None = setting(
+        default=None,
+        meaning="Dimension of the generator's input; by default 10 for tables, 20 for images.",
+    )
+    reject_misclassified: bool = setting(
+        default=True, meaning="Draw images again that look like another class than theirs."
+    )
+    label_with: Literal["class", "readout"] = setting(
+        default="class",
+        meaning=(
+            "How generated images are labelled: class keeps the class that they were "
+            "generated for, readout uses a private classifier."
+        ),
+    )
+    count_share: float = setting(
+        default=0.01, meaning="Share of the noise budget for the class counts."
+    )
+    histogram_share: float = setting(
+        default=0.05, meaning="Share of the noise budget for column histograms."
+    )
+    label_share: float = setting(
+        default=2.0,
+        meaning="Share of the noise budget for label_with=readout; the embedding has one.",
+    )
 
-    records: int = 10_000
-    steps: int | None = None
-    batch: int | None = None
-    learning_rate: float = 0.01
-    code: int | None = None
-    judged: bool = True
-    label_with: Literal["class", "readout"] = "class"
-    count_share: float = 0.01
-    histogram_share: float = 0.05
-    label_share: float = 2.0
-
-    def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            option = "--" + field.name.replace("_", "-")
-            if value is None or isinstance(value, str | bool):
-                continue
-            if isinstance(value, int | float):
-                if not 0 < value < math.inf:
-                    raise UserError(f"{option} must be a positive number, not {value:g}")
-            else:
-                object.__setattr__(self, field.name, tuple(value))  # JSON has lists
-                if not value or min(value) < 1:
-                    raise UserError(f"{option} must be positive numbers, as in 800,1000")
-        if self.label_with not in ("class", "readout"):
-            raise UserError(f"--label-with is class or readout, not '{self.label_with}'")
-
-    @property
-    @abc.abstractmethod
-    def name(self) -> str:
-        """As in `METHODS`."""
+    command: ClassVar = "generate"
+    guarantee: ClassVar = (
+        "(ε, δ)-DP by Gaussian noise on class-wise sums of features, class counts and (tables) "
+        "histograms; with label_with=readout also on 100 gradients"
+    )
+    docs: ClassVar = "docs/moment_matching.md"
 
     @abc.abstractmethod
     def features(self, dimension: int) -> FeatureMap:
         """The feature map for so many numbers in [0, 1]."""
 
-    def fit(
-        self,
-        private: Described,
-        budget: Budget,
-        *,
-        seed: int | None = None,
-        progress: Progress = silent,
-    ) -> Bundle:
-        """The generated records, their generator and the ledger."""
-        schema, source = private.schema, entropy(seed)
+    def plan(self, schema: Schema, budget: Budget | None) -> Plan:
+        """One draw each of the embedding, the class counts and, for tables, the histograms."""
         if self.label_with == "readout" and not schema.is_image:
-            raise UserError("--label-with readout is for pictures; leave it out for a table")
-        phi = self.map_for(schema)
-        progress("calibrate", 0, 0)
-        plan = [
+            raise UserError("label_with=readout is for images; leave it out for a table")
+        measurements = [
             Measurement(purpose=EMBEDDING),
-            Measurement(purpose=COUNTS, share=self.count_share),
+            Measurement(purpose=CLASS_COUNTS, share=self.count_share),
         ]
         if not schema.is_image and number_coordinates(schema):
-            plan.append(Measurement(purpose=HISTOGRAMS, share=self.histogram_share))
+            measurements.append(Measurement(purpose=HISTOGRAMS, share=self.histogram_share))
         if self.label_with == "readout":
-            plan.append(labels.planned(self.label_share))
-        ledger = Ledger(calibrate(plan, budget))
-        noise = {entry.purpose: float(entry.noise_multiplier or 0) for entry in ledger.plan}
+            measurements.append(labels.planned(self.label_share))
+        phi, descent = self.map_for(schema), self.descent_for(schema, 1.0)
+        numbers = phi.size * len(schema.classes)
+        needs = Needs(
+            memory=4e8 + 60 * numbers,
+            seconds=10 + descent.steps * (0.004 + numbers / 5e8),
+            memory_per_record=3000 if self.label_with == "readout" else 0,
+            seconds_per_record=phi.size / 1e10 + 2e-5,
+        )
+        return Plan(measurements=tuple(measurements), needs=needs)
 
-        try:
-            # Behind the wall: where a table's numbers are, one noisy sum of features a class, and
-            # a readout if there is to be one.
-            places = Places()
-            if HISTOGRAMS in noise:
-                places = _places(private, noise[HISTOGRAMS], ledger, source, progress)
-            measured = moments.measure(
-                private, phi, places, ledger=ledger, entropy=source, progress=progress
-            )
-            # Whole numbers: the last digits of a noisy number are nobody's business.
-            counts = np.maximum(np.rint(measured.counts), noise[COUNTS])
-            labeller = None
-            if GRADIENT in noise:
-                labeller = labels.measure(
-                    private,
-                    counts,
-                    noise[GRADIENT],
-                    ledger=ledger,
-                    entropy=source,
-                    progress=progress,
-                )
+    def run(self, private: HasSchema, run: Run) -> Generated:
+        """The generated records and their generator, by Algorithm 1 of DP-NTK."""
+        schema = private.schema
+        phi, rows = self.map_for(schema), read(private, run, "features")
 
-            # Post-processing: a generator with these moments, and records from it.
-            generator = self._generator(
-                schema, phi, places, measured.sums, counts, noise[EMBEDDING], source, progress
-            )
-            if labeller:
-                generator = labellers.added(generator, labeller)
-            elif self.judged and schema.is_image:
-                generator = _judged(schema, generator, source)
-            x, found = sampling.draw(schema, generator, self.records, source)
-        except KeyboardInterrupt:
-            raise interrupted(ledger, budget) from None
+        # Behind the wall: where the numbers of a table are, one noisy sum of features a class, and
+        # a readout if there is to be one.
+        quantiles = QuantileMap()
+        if not schema.is_image and number_coordinates(schema):
+            quantiles = _quantiles(schema, rows, run)
+        embedding = embedding_sum(phi, len(schema.classes))
+        sums = run.sum(rows, embedding, quantiles, purpose=EMBEDDING)
+        counts = run.sum(rows, ClassCounts(len(schema.classes)), purpose=CLASS_COUNTS)
+        counts = np.maximum(counts, run.noise_multiplier(CLASS_COUNTS))
+        readout = None
+        if self.label_with == "readout":
+            readout = labels.measure(private, counts, run)
+
+        # Post-processing: a generator with these moments, and records from it.
+        generator = self._generator(schema, phi, quantiles, sums, counts, run)
+        if readout:
+            generator = labeller.added(generator, readout)
+        elif self.reject_misclassified and schema.is_image:
+            generator = _filtered(schema, generator, run.entropy)
+        x, classes = sampling.draw(schema, generator, self.records, run.entropy)
         return Generated.of(
-            method=self,
-            schema=schema,
-            x=x,
-            labels=found,
-            generator=generator,
-            budget=budget,
-            ledger=ledger,
-            seeded=source.seeded,
+            method=self, schema=schema, x=x, labels=classes, generator=generator, **run.made()
         )
 
     def map_for(self, schema: Schema) -> FeatureMap:
-        """For pictures all pixels; for tables the numbers, and the columns and their pairs."""
+        """For images all pixels; for tables the numbers, and the columns and their pairs."""
         if schema.is_image:
             return self.features(schema.width)
         numbers = number_coordinates(schema)
@@ -187,28 +168,26 @@ class MomentMatching(abc.ABC):
         self,
         schema: Schema,
         phi: FeatureMap,
-        places: Places,
-        sums: moments.Floats,
-        counts: moments.Floats,
-        noise: float,
-        source: Entropy,
-        progress: Progress,
+        quantiles: QuantileMap,
+        sums: Floats,
+        counts: Floats,
+        run: Run,
     ) -> GeneratorState:
-        lengths = noise * math.sqrt(sums.shape[1]) / counts
+        lengths = run.noise_multiplier(EMBEDDING) * math.sqrt(sums.shape[1]) / counts
         target = target_of(sums, counts, lengths)
         shape = self._shape(schema)
         descent = self.descent_for(schema, float(np.median(lengths)))
-        key = jax.random.key(int.from_bytes(source.bytes(4), "little"))
-        net, frozen = train(schema, phi, target, shape, descent, key, progress)
+        key = jax.random.key(run.key_data())
+        net, frozen = train(schema, phi, target, shape, descent, key, run.progress)
         config = {
             **shape._asdict(),
             "shares": (counts / counts.sum()).tolist(),
-            "places": places.to_json(),
+            "places": quantiles.to_json(),
         }
-        return GeneratorState(config, nets.to_arrays(net, frozen))
+        return GeneratorState(config, generators.to_arrays(net, frozen))
 
     def descent_for(self, schema: Schema, noise: float) -> Descent:
-        """As it was asked for, or many small steps for pictures and fewer large ones for rows.
+        """As it was asked for, or many small steps for images and fewer large ones for tables.
 
         `noise` is the length of a mean's noise.
         """
@@ -221,38 +200,36 @@ class MomentMatching(abc.ABC):
 
     def _shape(self, schema: Schema) -> GeneratorConfig:
         if not schema.is_image:
-            return GeneratorConfig(self.code or 10, ROWS)
-        return GeneratorConfig(self.code or 20, COLOUR if schema.image_shape[2] > 1 else GREY)
+            return GeneratorConfig(self.latent_dim or 10, ROWS)
+        return GeneratorConfig(self.latent_dim or 20, COLOUR if schema.image_shape[2] > 1 else GREY)
 
 
-def _places(
-    private: Described, noise: float, ledger: Ledger, source: Entropy, progress: Progress
-) -> Places:
-    """From one noisy histogram of each column of numbers."""
-    numbers, edges = number_coordinates(private.schema), edges_of(private.schema)
-    counts = moments.histograms(
-        private, numbers, edges, ledger=ledger, entropy=source, progress=progress
-    )
-    found = [np.rint(part[: len(its) - 1]) for part, its in zip(counts, edges, strict=True)]
-    deviation, rows = noise * math.sqrt(len(numbers)), float(np.median([p.sum() for p in found]))
-    at = [places_of(histogram, deviation, rows) for histogram in found]
-    return Places(numbers, edges, at)
+def _quantiles(schema: Schema, rows: Rows, run: Run) -> QuantileMap:
+    """The quantile map, from one noisy histogram of each column of numbers."""
+    numbers, edges = number_coordinates(schema), edges_of(schema)
+    contribution = Histograms(numbers, tuple(thresholds_of(its) for its in edges))
+    counts = run.sum(rows, contribution, purpose=HISTOGRAMS)
+    histograms = [part[: len(its) - 1] for part, its in zip(counts, edges, strict=True)]
+    deviation = run.deviation(HISTOGRAMS, contribution)
+    total = float(np.median([part.sum() for part in histograms]))
+    at = [quantiles_of(histogram, deviation, total) for histogram in histograms]
+    return QuantileMap(numbers, edges, at)
 
 
-def _judged(schema: Schema, generator: GeneratorState, source: Entropy) -> GeneratorState:
-    """The same with a judge, which learns from as many of its pictures of each class."""
+def _filtered(schema: Schema, generator: GeneratorState, entropy: Entropy) -> GeneratorState:
+    """The same with a class filter, which learns from equally many of its images of each class."""
     classes = len(schema.classes)
     equal = GeneratorState(
         {**generator.config, "shares": [1 / classes] * classes}, generator.arrays
     )
-    x, labels = sampling.draw(schema, equal, max(class_filter.IMAGES, classes), source)
+    x, drawn = sampling.draw(schema, equal, max(class_filter.IMAGES, classes), entropy)
     if not np.isfinite(x).all():  # which the bundle refuses
         return generator
-    its = class_filter.to_arrays(class_filter.learn(x, labels, classes))
+    its = class_filter.to_arrays(class_filter.learn(x, drawn, classes))
     return GeneratorState(generator.config, {**generator.arrays, **its})
 
 
-def target_of(sums: moments.Floats, counts: moments.Floats, lengths: moments.Floats) -> Target:
+def target_of(sums: Floats, counts: Floats, lengths: Floats) -> Target:
     """The mean of each class, and its weight: less where noise is longer than any mean can be.
 
     A mean of unit vectors has norm one at most; its noise has length σ√F/n.
@@ -264,27 +241,28 @@ def target_of(sums: moments.Floats, counts: moments.Floats, lengths: moments.Flo
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class DPNTK(MomentMatching):
-    """Gradients of an untrained network.
+    """DP-NTK: the features are gradients of an untrained network."""
 
-    Attributes
-    ----------
-    net : "fc", fully connected; or "cnn", which sees every number by itself first.
-    widths : of the hidden layers; for "cnn" the channels, and the hidden layer.
-    """
+    net: Literal["fc", "cnn"] = setting(
+        default="fc",
+        meaning="Network: fc is fully connected, cnn takes every number by itself first.",
+    )
+    widths: tuple[int, ...] = setting(
+        default=(800,),
+        meaning="Widths of the hidden layers; for cnn the channels, and the hidden layer.",
+    )
 
-    net: Literal["fc", "cnn"] = "fc"
-    widths: tuple[int, ...] = (800,)
+    name: ClassVar = "dp-ntk"
+    summary: ClassVar = (
+        "a generator that matches class-wise means of an untrained network's gradients"
+    )
+    paper: ClassVar = "Yang et al., Differentially Private Neural Tangent Kernels, 2023"
 
-    name = "dp-ntk"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.net not in ("fc", "cnn"):
-            raise UserError(f"--net is fc or cnn, not '{self.net}'")
+    def check(self) -> None:
+        """A convolutional network has two widths."""
         if self.net == "cnn" and len(self.widths) != 2:
-            raise UserError("--net cnn needs two widths, of channels and hidden: --widths 30,200")
+            raise UserError("net=cnn needs two widths, of channels and hidden: widths=30,200")
 
     def features(self, dimension: int) -> FeatureMap:
         """The empirical NTK in full."""
@@ -294,16 +272,16 @@ class DPNTK(MomentMatching):
         return DenseNTK(dimension=dimension, widths=self.widths)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class DPMERF(MomentMatching):
-    """Random Fourier features of a Gaussian kernel, at so many `frequencies`.
+    """DP-MERF: random Fourier features of a Gaussian kernel."""
 
-    If they are not given, 2500, but at most 20 a coordinate.
-    """
+    frequencies: int | None = setting(
+        default=None, meaning="Number of frequencies; by default 2500, but at most 20 a coordinate."
+    )
 
-    frequencies: int | None = None
-
-    name = "dp-merf"
+    name: ClassVar = "dp-merf"
+    summary: ClassVar = "a generator that matches class-wise means of random Fourier features"
+    paper: ClassVar = "Harder, Adamczewski & Park, DP-MERF, AISTATS 2021"
 
     def features(self, dimension: int) -> FeatureMap:
         """At a length scale that the dimension gives: no median of distances of private records."""
@@ -311,13 +289,16 @@ class DPMERF(MomentMatching):
         return Fourier(dimension=dimension, count=count, length_scale=length_scale(dimension))
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
 class DPHP(MomentMatching):
-    """Hermite polynomial features up to this `order`."""
+    """DP-HP: Hermite polynomial features."""
 
-    order: int = 20
+    order: int = setting(default=20, meaning="Largest order of the Hermite polynomials.")
 
-    name = "dp-hp"
+    name: ClassVar = "dp-hp"
+    summary: ClassVar = "a generator that matches class-wise means of Hermite polynomial features"
+    paper: ClassVar = (
+        "Vinaroz et al., Hermite Polynomial Features for Private Data Generation, ICML 2022"
+    )
 
     def features(self, dimension: int) -> FeatureMap:
         """Sum kernel over all coordinates, product kernel over some."""

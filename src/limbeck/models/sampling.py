@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from limbeck.data.schema import Schema
 from limbeck.errors import UserError
-from limbeck.features.places import Places
+from limbeck.features.quantiles import QuantileMap
 from limbeck.models import class_filter, generators, labeller
 from limbeck.models.class_filter import ClassFilter
 from limbeck.models.generators import Generator, GeneratorConfig, Statistics
@@ -49,8 +49,8 @@ def draw(
         config = GeneratorConfig.from_json(generator.config)
         net, frozen = generators.from_arrays(generator.arrays, schema, config)
         shares = np.asarray(generator.config["shares"], np.float64)
-        places = Places(**generator.config["places"])
-        places.back(np.zeros((1, schema.width)))  # raises if they are of other columns
+        places = QuantileMap(**generator.config["places"])
+        places.inverse(np.zeros((1, schema.width)))  # raises if they are of other columns
         kept_by = class_filter.from_arrays(generator.arrays, schema.width, len(schema.classes))
         labelled_by = labeller.of(generator, schema)
         sound = bool((shares >= 0).all()) and 0 < float(shares.sum()) < math.inf
@@ -69,7 +69,7 @@ def draw(
     if labelled_by:
         return _draw_labelled(make, labelled_by, wanted), wanted
     x = make(wanted) if kept_by is None else reject_misclassified(make, kept_by, wanted)
-    return places.back(_choose(schema, x, rng)), wanted
+    return places.inverse(_choose(schema, x, rng)), wanted
 
 
 def reject_misclassified(make: Make, kept_by: ClassFilter, wanted: Classes) -> Records:

@@ -46,7 +46,7 @@ def epsilon(
     return _epsilon(tuple(entries), delta, adjacency, interval)
 
 
-@functools.lru_cache(maxsize=1024)  # who fits twice with one plan need not wait twice
+@functools.lru_cache(maxsize=1024)  # refitting with the same plan skips the computation
 def _epsilon(
     entries: tuple[Entry, ...], delta: float, adjacency: Adjacency, interval: float
 ) -> float:

@@ -39,14 +39,14 @@ class Entry:
         return dp_accounting.SelfComposedDpEvent(event, self.draws)
 
 
-class Unique:
+class NoCopy:
     """What may exist once only: a copy of a ledger, or of private rows, would be spent twice."""
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"a {type(self).__name__} is neither copied nor pickled")
 
 
-class Ledger(Unique):
+class Ledger(NoCopy):
     """Every draw of noise is charged here before it is made.
 
     The plan is fixed before the first private row is read, and calibrated to the budget as a
@@ -57,7 +57,7 @@ class Ledger(Unique):
     --------
     >>> plan = [Entry(purpose="count", draws=1, noise_multiplier=3.7)]
     >>> ledger = Ledger(plan)
-    >>> ledger.charge("count", sampling_probability=1.0)
+    >>> ledger.charge("count").noise_multiplier
     3.7
     >>> ledger.draws
     1
@@ -71,39 +71,19 @@ class Ledger(Unique):
             self._plan[entry.purpose] = entry
         self._spent: dict[str, int] = {}
 
-    def charge(
-        self,
-        purpose: str,
-        *,
-        sampling_probability: float,
-        mechanism: Literal["gaussian", "laplace"] = "gaussian",
-    ) -> float:
-        """Record one draw; its noise multiplier."""
-        planned = self._plan.get(purpose)
-        if planned is None or planned.noise_multiplier is None or planned.mechanism != mechanism:
-            raise BudgetSpentError(f"a private measurement of '{purpose}' was not planned")
-        if sampling_probability > planned.sampling_probability:
-            raise BudgetSpentError(
-                f"'{purpose}' was planned for records sampled with probability "
-                f"{planned.sampling_probability}, not {sampling_probability}"
-            )
-        self._record(planned)
-        return planned.noise_multiplier
+    def planned(self, purpose: str) -> Entry:
+        """What the plan says of a measurement."""
+        if purpose not in self._plan:
+            raise BudgetSpentError(f"a measurement of '{purpose}' was not planned")
+        return self._plan[purpose]
 
-    def charge_without_noise(self, purpose: str) -> None:
-        """Record one exact look at private rows; only a plan without privacy has room for it."""
-        planned = self._plan.get(purpose)
-        if planned is None or planned.noise_multiplier is not None:
-            raise BudgetSpentError(f"an exact measurement of '{purpose}' was not planned")
-        self._record(planned)
-
-    def _record(self, planned: Entry) -> None:
-        spent = self._spent.get(planned.purpose, 0)
+    def charge(self, purpose: str) -> Entry:
+        """Record one draw of a planned measurement, and return what was planned."""
+        planned, spent = self.planned(purpose), self._spent.get(purpose, 0)
         if spent >= planned.draws:
-            raise BudgetSpentError(
-                f"all {planned.draws} planned draws for '{planned.purpose}' are spent"
-            )
-        self._spent[planned.purpose] = spent + 1
+            raise BudgetSpentError(f"all {planned.draws} planned draws for '{purpose}' are spent")
+        self._spent[purpose] = spent + 1
+        return planned
 
     @property
     def plan(self) -> tuple[Entry, ...]:

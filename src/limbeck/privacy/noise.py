@@ -1,18 +1,22 @@
 """What hides a record: Gaussian or Laplace noise from the operating system's entropy.
 
-Every noise value is a quantile at 53 fresh bits of `os.urandom`: there is no seed to
-guess and no stream to rewind. A seeded source exists for tests and for papers; what is made with
-it is stamped as not for release.
+Sums are integers and noise is rounded to integers (`privacy/rounded.py`), so that no low-order bit
+of a released number depends on a record. Every draw uses fresh bits of `os.urandom`. A seeded
+source exists for tests and papers; what is made with it is stamped as not for release.
 """
 
+import math
 import os
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from limbeck.privacy.clipping import Bounded
-from limbeck.privacy.ledger import Ledger
+from limbeck.privacy.bounded import Bounded
+from limbeck.privacy.ledger import BudgetSpentError, Entry, Ledger
+from limbeck.privacy.rounded import rounded_gaussian, rounded_laplace
 
 
 class Entropy(Protocol):
@@ -54,7 +58,7 @@ def entropy(seed: int | None = None) -> Entropy:
 
 
 def standard_normal(entropy: Entropy, shape: tuple[int, ...]) -> np.ndarray:
-    """Independent N(0, 1) values in float64.
+    """Independent N(0, 1) values in float64, for public randomness such as starting points.
 
     One bit is the sign, 52 are a point of the lower half: exact in floating point, never infinite.
     """
@@ -64,41 +68,40 @@ def standard_normal(entropy: Entropy, shape: tuple[int, ...]) -> np.ndarray:
     return np.asarray(sign * ndtri(lower_half), np.float64).reshape(shape)
 
 
-def standard_laplace(entropy: Entropy, shape: tuple[int, ...]) -> np.ndarray:
-    """Independent values of density exp(−|x|)/2 in float64: a sign, and a quantile of 52 bits."""
-    bits = np.frombuffer(entropy.bytes(8 * int(np.prod(shape))), np.uint64)
-    uniform = ((bits >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
-    sign = np.where(bits & np.uint64(1), -1.0, 1.0)
-    return np.asarray(-sign * np.log(uniform), np.float64).reshape(shape)
-
-
 def gaussian(bounded: Bounded, *, purpose: str, ledger: Ledger, entropy: Entropy) -> np.ndarray:
-    """The bounded value plus Gaussian noise: the only way out of `measure/`.
+    """The bounded sum plus rounded Gaussian noise, in float64.
 
     **Guarantee.** One draw, charged to the ledger before it is made: a Gaussian event with the
-    plan's noise multiplier, the standard deviation being that times `bounded.record_norm`, Poisson
-    sampled if the records were. The noise is added in float64.
+    plan's noise multiplier, the standard deviation being that times the bound of a record in L2.
+    Noise is rounded to the grid of the sum, which is post-processing of the continuous mechanism.
     """
-    if not isinstance(bounded, Bounded):
-        raise TypeError("only a Bounded can be noised; clip it with limbeck.privacy.clipping first")
-    noise_multiplier = ledger.charge(purpose, sampling_probability=bounded.sampling_probability)
-    value = np.asarray(bounded.value, np.float64)
-    deviation = noise_multiplier * bounded.record_norm
-    return value + deviation * standard_normal(entropy, value.shape)
+    return _noised(bounded, bounded.l2_bound, rounded_gaussian, ledger.charge(purpose), entropy)
 
 
 def laplace(bounded: Bounded, *, purpose: str, ledger: Ledger, entropy: Entropy) -> np.ndarray:
-    """The bounded value plus Laplace noise: the other way out of `measure/`.
+    """The bounded sum plus rounded Laplace noise, in float64.
 
     **Guarantee.** One draw, charged before it is made: a Laplace event with the plan's noise
-    multiplier b, the scale being that times `bounded.record_l1_norm`. By itself it is 1/b-DP where
-    a record comes or goes, 2/b-DP where one is replaced.
+    multiplier b, the scale being that times the bound of a record in L1. By itself it is 1/b-DP
+    where a record comes or goes, 2/b-DP where one is replaced.
     """
-    if not isinstance(bounded, Bounded) or bounded.record_l1_norm is None:
-        raise TypeError("only a Bounded with an L1 norm can have Laplace noise")
-    noise_multiplier = ledger.charge(
-        purpose, sampling_probability=bounded.sampling_probability, mechanism="laplace"
-    )
-    value = np.asarray(bounded.value, np.float64)
-    scale = noise_multiplier * bounded.record_l1_norm
-    return value + scale * standard_laplace(entropy, value.shape)
+    if bounded.l1_bound is None:
+        raise TypeError("Laplace noise needs a contribution with a bound in L1")
+    return _noised(bounded, bounded.l1_bound, rounded_laplace, ledger.charge(purpose), entropy)
+
+
+def _noised(
+    bounded: Bounded,
+    bound: float,
+    rounded: Callable[[Entropy, tuple[int, ...], float], NDArray[np.int64]],
+    planned: Entry,
+    entropy: Entropy,
+) -> np.ndarray:
+    if not isinstance(bounded, Bounded):
+        raise TypeError("noise is added to a Bounded only")
+    if planned.noise_multiplier is None or planned.mechanism not in rounded.__name__:
+        raise BudgetSpentError(f"'{planned.purpose}' was not planned with this noise")
+    # The product is rounded up: the noise is never less than planned.
+    scale = math.nextafter(planned.noise_multiplier * bound, math.inf)
+    noisy = bounded.value + rounded(entropy, bounded.value.shape, scale)
+    return noisy.astype(np.float64) * bounded.grid

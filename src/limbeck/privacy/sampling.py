@@ -1,13 +1,25 @@
-"""Which records take part in a draw: Poisson sampling, and pieces of one fixed shape."""
+"""Which records take part in a draw: Poisson sampling."""
 
-from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from limbeck.privacy.noise import Entropy
 
 
-def poisson(entropy: Entropy, rows: int, probability: float) -> np.ndarray:
+class Sample(NamedTuple):
+    """A Poisson sample of records that come in parts, one after the other."""
+
+    entropy: Entropy
+    probability: float
+
+    def of(self, rows: int) -> NDArray[np.intp] | None:
+        """The positions sampled among the next `rows` records; None for all of them."""
+        return None if self.probability == 1 else poisson(self.entropy, rows, self.probability)
+
+
+def poisson(entropy: Entropy, rows: int, probability: float) -> NDArray[np.intp]:
     """The positions of the records drawn: each on its own, each time anew.
 
     **Guarantee.** Every record is drawn with `probability` (rounded down to a multiple of 2⁻³²),
@@ -18,21 +30,3 @@ def poisson(entropy: Entropy, rows: int, probability: float) -> np.ndarray:
         return np.arange(rows)
     threshold = np.uint32(int(probability * 2**32))
     return np.flatnonzero(np.frombuffer(entropy.bytes(4 * rows), np.uint32) < threshold)
-
-
-def pieces(batch: np.ndarray, size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Cut a batch into pieces of exactly `size` positions, each with a mask of what is real.
-
-    A batch of any size is covered without truncation, so the accounting stays exact and compiled
-    code sees one shape only. An empty batch is one piece of padding.
-
-    Examples
-    --------
-    >>> [(p.tolist(), m.tolist()) for p, m in pieces(np.array([4, 7, 9]), 2)]
-    [([4, 7], [True, True]), ([9, 0], [True, False])]
-    """
-    for start in range(0, max(len(batch), 1), size):
-        real = batch[start : start + size]
-        positions = np.zeros(size, batch.dtype)
-        positions[: len(real)] = real
-        yield positions, np.arange(size) < len(real)

@@ -251,7 +251,7 @@ def _of_table_5(config: DPNTK, found: dict[str, Any]) -> DPNTK:
         net="cnn" if found["architecture"].startswith("cnn") else "fc",
         widths=tuple(map(int, widths)),
         steps=int(found["iterations"]),
-        code=int(found["code_dimension"]),
+        latent_dim=int(found["code_dimension"]),
         batch=int(found["batch_size"]),
         learning_rate=found["learning_rate"],
     )

@@ -1,8 +1,8 @@
-"""Numbers by their place among the others, and back.
+"""The quantile map: numbers by their place among the others, and back.
 
 A column of money is mostly zeros, one of ages is spread, a measurement lies in the middle of its
-bounds: a kernel with one length scale sees little of them. So a number is exchanged for its place,
-a piecewise linear function that rises from 0 to 1, by the mass of the bins of a histogram,
+bounds: a kernel with one length scale sees little of them. So a number is mapped by a piecewise
+linear function that rises from 0 to 1, by the mass of the bins of a histogram,
 
     mass of a bin = √count, and a tenth of the mean of all.
 
@@ -27,29 +27,29 @@ MARGIN = 0.01
 
 
 @dataclasses.dataclass(frozen=True)
-class Places:
-    """Of the coordinates `numbers` of encoded records; `edges` of bins stand at places `at`."""
+class QuantileMap:
+    """Maps the coordinates `numbers` of encoded records; the `edges` of bins are mapped to `at`."""
 
     numbers: Sequence[int] = ()
     edges: Sequence[Sequence[float]] = ()
     at: Sequence[Sequence[float]] = ()
 
-    def of(self, x: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Records with places instead of numbers."""
+    def forward(self, x: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Records with quantiles instead of numbers."""
         found = np.array(x, np.float64)
         for column, edges, at in zip(self.numbers, self.edges, self.at, strict=True):
             found[:, column] = np.interp(_inside(found[:, column], edges), edges, at)
         return found
 
-    def back(self, places: NDArray[np.floating]) -> NDArray[np.float32]:
-        """The records at these places; whole numbers are not rounded yet."""
-        found = np.array(places, np.float64)
+    def inverse(self, quantiles: NDArray[np.floating]) -> NDArray[np.float32]:
+        """The records with these quantiles; whole numbers are not rounded yet."""
+        found = np.array(quantiles, np.float64)
         for column, edges, at in zip(self.numbers, self.edges, self.at, strict=True):
             found[:, column] = np.clip(np.interp(found[:, column], at, edges), 0, 1)
         return found.astype(np.float32)
 
     def to_json(self) -> dict[str, Any]:
-        """As lists; `Places(**...)` reads it."""
+        """As lists; `QuantileMap(**...)` reads it."""
         edges, at = ([list(part) for part in parts] for parts in (self.edges, self.at))
         return {"numbers": list(self.numbers), "edges": edges, "at": at}
 
@@ -71,22 +71,28 @@ def edges_of(schema: Schema) -> list[list[float]]:
     return found
 
 
-def bins_of(x: NDArray[np.floating], edges: Sequence[float]) -> NDArray[np.intp]:
-    """The bin of each value."""
-    return np.searchsorted(edges, _inside(x.astype(np.float64), edges), side="right") - 1
+def thresholds_of(edges: Sequence[float]) -> tuple[float, ...]:
+    """What separates the bins: a value belongs to the bin with the number of those it reaches.
+
+    A lower bound with a bin of its own includes the bound itself.
+    """
+    inner = list(edges[1:-1])
+    if edges[1] <= 0:
+        inner[0] = float(np.nextafter(0.0, 1.0))
+    return tuple(inner)
 
 
-def places_of(histogram: NDArray[np.floating], deviation: float, rows: float) -> list[float]:
-    """Where the edges stand, by a noisy histogram; its noise has this standard deviation.
+def quantiles_of(histogram: NDArray[np.floating], deviation: float, rows: float) -> list[float]:
+    """What the edges are mapped to, by a noisy histogram whose noise has this standard deviation.
 
     Bins within three deviations count as empty. If the others do not hold half of the rows, the
     histogram tells too little, and all bins are alike.
 
     Examples
     --------
-    >>> [round(place, 2) for place in places_of(np.array([0.0, 81, 9, 0]), 2.0, 90)]
+    >>> [round(q, 2) for q in quantiles_of(np.array([0.0, 81, 9, 0]), 2.0, 90)]
     [0.0, 0.02, 0.73, 0.98, 1.0]
-    >>> places_of(np.array([3.0, -1, 5, 2]), 2.0, 90)
+    >>> quantiles_of(np.array([3.0, -1, 5, 2]), 2.0, 90)
     [0.0, 0.25, 0.5, 0.75, 1.0]
     """
     seen = np.where(histogram > 3 * deviation, histogram, 0)

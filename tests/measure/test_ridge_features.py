@@ -8,18 +8,12 @@ import numpy as np
 import pytest
 
 from limbeck.features.base import FeatureMap, unit_norm
-from limbeck.features.canvas import Canvas, draw, features, jacobians, linearised, pulled
-from limbeck.features.inputs import ImageInputs
-from limbeck.features.scattering import Scattering
-from limbeck.features.whitened import WhitenedScattering
-from limbeck.measure.feature_gradients import (
+from limbeck.features.canvas import Canvas, draw, features, jacobians, linearised
+from limbeck.measure.contributions.ridge_features import (
     Records,
     clipped_sum_of_features,
     clipped_sum_of_pixels,
-    clipped_sum_of_pulled,
-    clipped_sum_of_readout,
 )
-from limbeck.measure.records import PulledRecords, Regression
 from limbeck.models import ridge
 from limbeck.privacy.clipping import ROUNDING, Clip
 
@@ -36,11 +30,6 @@ class Waves(FeatureMap):
     def __call__(self, x):
         weights = np.random.default_rng(1).normal(size=(PIXELS, FEATURES)).astype(x.dtype)
         return unit_norm(jnp.cos(x @ weights))
-
-    def back(self, x, directions):
-        """One direction after another, so that all are rounded alike."""
-        _, back = jax.vjp(self, x[None])
-        return jax.lax.map(lambda direction: back(direction[None])[0][0], directions)
 
 
 PHI = Waves()
@@ -71,19 +60,11 @@ def predictor(features, y_s):
 
 
 def fast(way, clip, z, canvas, y_s, records):
-    """The clipped sum in one of the three ways, as the oracles compute it."""
+    """The clipped sum in one of the two ways, as the oracles compute it."""
     with jax.enable_x64(True):
         solution = ridge.solve(PHI(draw(canvas, jnp.asarray(z))), jnp.asarray(y_s), LAMBDA)
-        if way == "readout":
-            found = clipped_sum_of_readout(clip, solution.readout, records)
-        elif way == "features":
+        if way == "features":
             found = clipped_sum_of_features(clip, solution, records)
-        elif way == "pulled":
-            both = [
-                jnp.stack(pulled(PHI, canvas, z, jnp.asarray(features)))
-                for features in (PHI(draw(canvas, jnp.asarray(z))), records.features)
-            ]
-            found = clipped_sum_of_pulled(clip, solution, *both, records)
         else:
             slopes = jax.jacfwd(lambda z: PHI(draw(canvas, z)))(jnp.asarray(z))
             own = jnp.einsum("ifip->ipf", slopes)
@@ -111,7 +92,7 @@ def plain(way, z, canvas, y_s, records):
         return np.asarray(found)
 
 
-WAYS = ["readout", "features", "pixels", "pulled"]
+WAYS = ["features", "pixels"]
 every_way = pytest.mark.parametrize("way", WAYS)
 
 
@@ -131,7 +112,7 @@ def test_what_is_pulled_back_from_the_readout_is_the_gradient_of_the_features():
     with jax.enable_x64(True):
         features = PHI(draw(canvas, jnp.asarray(z)))
         solution = ridge.solve(features, jnp.asarray(y_s), LAMBDA)
-        by_readout = fast("readout", Clip(bound=np.inf), z, canvas, y_s, records)
+        by_readout = plain("readout", z, canvas, y_s, records).sum(axis=0)
         found = ridge.pull_back(solution, jnp.asarray(by_readout))
     expected = plain("features", z, canvas, y_s, records).sum(axis=0)
     np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-10)
@@ -255,32 +236,10 @@ def test_a_record_whose_norm_overflows_is_left_out_and_harms_nothing(way):
 
 
 def test_nothing_recompiles_from_call_to_call():
-    sums = (
-        clipped_sum_of_readout,
-        clipped_sum_of_features,
-        clipped_sum_of_pixels,
-        clipped_sum_of_pulled,
-    )
+    sums = (clipped_sum_of_features, clipped_sum_of_pixels)
     for way in WAYS:
         fast(way, Clip(), *problem())
     before = [each._cache_size() for each in sums]
     for way in WAYS:
         fast(way, Clip(), *problem(seed=1))
     assert [each._cache_size() for each in sums] == before
-
-
-@pytest.mark.parametrize(
-    ("kernel", "share", "batch", "suits"),
-    [
-        (Scattering(shape=(28, 28, 1)), 1.0, 500, True),
-        (Scattering(shape=(28, 28, 1)), 1.0, 600, False),  # two pieces of 512
-        (Scattering(shape=(28, 28, 1)), 1.0, np.inf, False),  # nobody knows how many
-        (Scattering(shape=(28, 28, 1)), 0.5, 50, False),  # 196 coordinates
-        (WhitenedScattering(shape=(28, 28, 1)), 1.0, 500, False),  # not rounded alike
-    ],
-)
-def test_records_are_pulled_back_where_that_is_less_and_rounded_alike(kernel, share, batch, suits):
-    inputs = ImageInputs(shape=(28, 28, 1), share=share)
-    canvas = Canvas.plain(inputs.basis, 2)
-    problem = Regression(kernel, inputs, canvas, np.eye(2), 1e-4)
-    assert PulledRecords.suits(problem, batch) is suits

@@ -1,11 +1,11 @@
-"""Places among a histogram: rising, and back to where they came from."""
+"""QuantileMap among a histogram: rising, and back to where they came from."""
 
 import numpy as np
 import pytest
 
 from limbeck.data.column import Column
 from limbeck.data.schema import Schema
-from limbeck.features.places import BINS, Places, bins_of, edges_of, places_of
+from limbeck.features.quantiles import BINS, QuantileMap, edges_of, quantiles_of, thresholds_of
 
 FEW = Column("children", "integer", minimum=0, maximum=9)
 MANY = Column("income", "integer", minimum=0, maximum=99_999)
@@ -18,17 +18,21 @@ def edges_for(column):
     return edges
 
 
+def bins_of(x, edges):
+    return np.searchsorted(thresholds_of(edges), x, side="right")
+
+
 def places(column, x):
     """By the exact histogram of `x`."""
     edges = edges_for(column)
     counts = np.bincount(bins_of(x, edges), minlength=len(edges) - 1)
-    return Places((0,), (edges,), (places_of(counts, 0.0, len(x)),))
+    return QuantileMap((0,), (edges,), (quantiles_of(counts, 0.0, len(x)),))
 
 
 def there_and_back(column, x):
     found = places(column, x)
-    at = found.of(x[:, None])
-    return at[:, 0], found.back(at)[:, 0]
+    at = found.forward(x[:, None])
+    return at[:, 0], found.inverse(at)[:, 0]
 
 
 def test_whole_numbers_and_ranks_have_a_bin_each_others_their_bounds():
@@ -60,7 +64,7 @@ def test_from_every_place_in_its_bin_the_way_back_is_to_a_common_value(column):
     found = places(column, x)
     width = found.at[0][1]
     assert width > 0.1
-    back = found.back(np.linspace(0, width - 1e-6, 50)[:, None])[:, 0]
+    back = found.inverse(np.linspace(0, width - 1e-6, 50)[:, None])[:, 0]
     whole = np.rint(9 * back) if column is FEW else back
     np.testing.assert_array_equal(whole, 0)
 
@@ -75,11 +79,11 @@ def test_skewed_numbers_are_spread():
 def test_noise_alone_leaves_the_scale_even():
     noise = np.random.default_rng(0).normal(0, 50, 10)
     for rows in (600, -600):
-        np.testing.assert_allclose(places_of(noise, 50.0, rows), np.linspace(0, 1, 11))
+        np.testing.assert_allclose(quantiles_of(noise, 50.0, rows), np.linspace(0, 1, 11))
 
 
 def test_json_is_read_back():
     found = places(FEW, np.linspace(0, 1, 10))
-    again = Places(**found.to_json())
+    again = QuantileMap(**found.to_json())
     x = np.linspace(0, 1, 30)[:, None]
-    np.testing.assert_array_equal(again.of(x), found.of(x))
+    np.testing.assert_array_equal(again.forward(x), found.forward(x))

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from limbeck.features.fc_ntk import FCNTK
-from limbeck.measure import krr_gradients
-from limbeck.measure.krr_gradients import Records, clipped_sum, prepare
+from limbeck.measure.contributions import ridge_points
+from limbeck.measure.contributions.ridge_points import Records, clipped_sum, prepare
 from limbeck.privacy.clipping import ROUNDING, Clip
 
 DIMENSION = 20
@@ -60,8 +60,7 @@ def plain_gradients(kernel, support_x, support_y, records, regularisation=1e-4):
 
 def fast_sum(kernel, clip, support_x, support_y, records, regularisation=1e-4):
     with jax.enable_x64(True):
-        points = map(jnp.asarray, (support_x, support_y))
-        support, low_rank = prepare(kernel, *points, regularisation)
+        support, low_rank = prepare(kernel, support_x, support_y, regularisation)
         return np.asarray(clipped_sum(kernel, clip, support, low_rank, records))
 
 
@@ -78,9 +77,8 @@ def test_gradients_and_their_norms_are_those_of_the_definition(shape, depth, coo
     support_x, support_y, records = problem(*shape, coordinates=coordinates)
     plain = plain_gradients(kernel(depth), support_x, support_y, records)
     with jax.enable_x64(True):
-        points = map(jnp.asarray, (support_x, support_y))
-        support, low_rank = prepare(kernel(depth), *points, 1e-4)
-        parts = krr_gradients._per_record(kernel(depth), support, low_rank, records)
+        support, low_rank = prepare(kernel(depth), support_x, support_y, 1e-4)
+        parts = ridge_points._per_record(kernel(depth), support, low_rank, records)
     np.testing.assert_allclose(parts.squared, np.sum(plain**2, axis=(1, 2)), rtol=1e-9)
     assert (parts.bound >= parts.squared).all()
     found = fast_sum(kernel(depth), Clip(bound=np.inf), support_x, support_y, records)
@@ -186,8 +184,8 @@ def test_a_record_whose_norm_overflows_is_left_out_and_harms_nothing():
 def test_nothing_recompiles_from_call_to_call():
     support_x, support_y, records = problem(*SHAPES["low rank"])
     fast_sum(kernel(), Clip(), support_x, support_y, records)
-    before = clipped_sum._cache_size(), krr_gradients._support._cache_size()
+    before = clipped_sum._cache_size(), ridge_points._support._cache_size()
     for seed in range(3):
         support_x, support_y, records = problem(*SHAPES["low rank"], seed=seed)
         fast_sum(kernel(), Clip(), support_x, support_y, records)
-    assert (clipped_sum._cache_size(), krr_gradients._support._cache_size()) == before
+    assert (clipped_sum._cache_size(), ridge_points._support._cache_size()) == before

@@ -1,22 +1,18 @@
-"""A private readout: softmax regression of fixed features, by noisy gradients over all records.
+"""Softmax regression by noisy gradients over all records.
 
     v ← β v − η g̃ / (n C),   W ← W + v;        W̃ the mean over the last steps,
 
-where g̃ is the noisy sum of `NoisyReadout.gradient`, clipped at C, and n the weighted number of
-records by noisy counts.
-
-**Guarantee.** As many Gaussian events as there are steps, each charged by the oracle; all else is
-post-processing of noisy numbers.
+where g̃ is a noisy sum of gradients clipped at C, and n the weighted number of records by noisy
+counts. All of it is post-processing of noisy numbers.
 """
 
 import math
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from limbeck.measure.readout import NoisyReadout
-from limbeck.privacy.clipping import Clip
 from limbeck.progress import Progress, silent
 
 Floats = NDArray[np.float64]
@@ -30,9 +26,9 @@ BALANCE = 0.5
 
 
 class NoisyDescent(NamedTuple):
-    """How many steps, clipped at what, with which momentum, and over how many the mean is taken.
+    """Steps, clipping norm C, momentum β, and over how many of the last steps the mean is taken.
 
-    `rate` is per mean clipped gradient; "auto" is `readout_rate`.
+    `rate` is η; "auto" is `readout_rate`.
     """
 
     steps: int = 100
@@ -43,7 +39,7 @@ class NoisyDescent(NamedTuple):
 
 
 def learn(
-    oracle: NoisyReadout,
+    gradient: Callable[[Floats, Floats], Floats],
     descent: NoisyDescent,
     size: int,
     counts: Floats,
@@ -52,7 +48,8 @@ def learn(
 ) -> Floats:
     """W̃ (`size` × classes), centred over the classes, of norm √classes: the scale decides nothing.
 
-    `counts` are noisy; `noise_multiplier` is that of each gradient.
+    `gradient` maps a readout and a weight in [0, 1] for each class to a noisy sum of gradients,
+    whose noise multiplier is given; `counts` are noisy.
     """
     steps, clip, momentum, averaged, rate = descent
     weights = (counts.min() / counts) ** BALANCE
@@ -64,8 +61,8 @@ def learn(
     kept = min(averaged, steps)
     for step in range(steps):
         progress("learn", step, steps)
-        gradient = oracle.gradient(readout, weights, Clip(bound=clip))
-        velocity = momentum * velocity - rate * gradient / (rows * clip)
+        direction = gradient(readout, weights) / (rows * clip)
+        velocity = momentum * velocity - rate * direction
         readout = readout + velocity
         if step >= steps - kept:
             total = total + readout

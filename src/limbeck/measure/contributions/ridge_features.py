@@ -1,10 +1,9 @@
 """Clipped sums of the gradients of kernel ridge regression on finite features.
 
 The loss of a record is L_l = ½‖r_l‖² with r_l = y_l − Wᵀφ_l (Eq. 3 of DP-KIP-ScatterNet); `Ridge`
-has the readout W of the support set and Φ, M and α that make it up. There are three places where
-its gradient can be clipped and noised; what follows is post-processing.
-
-**Readout.** With respect to W it is −φ_l r_lᵀ, of norm ‖φ_l‖‖r_l‖.
+has the readout W of the support set and Φ, M and α that make it up. Its gradient can be clipped and
+noised with respect to W (`readout.py`), to Φ, or to the points themselves; what follows is
+post-processing.
 
 **Features.** With k_l = Φφ_l, u_l = M⁻¹k_l and v_l = α r_l, with respect to Φ it is
 
@@ -14,23 +13,26 @@ with A_l = u vᵀ + v uᵀ + 2 (λ/m) ⟨u, v⟩ I. Its norm needs K and k_l onl
 (Σ c_l A_l) Φ − Σ c_l v_l φ_lᵀ: no per-record gradient is built.
 
 **Pixels.** With respect to the coordinates z_i of support point i, where J_i = ∂φ(z_i)/∂z_i
-(p × F), it is the i-th row of H_l times J_iᵀ (Eq. 6). For many records the products J_i φ_l of one
-Jacobian with all of them are a matrix product; for fewer records than coordinates it is less work
-to pull each φ_l back without a Jacobian. Either way the gradients themselves are built.
+(p × F), it is the i-th row of H_l times J_iᵀ (Eq. 6). The products J_i φ_l of one Jacobian with
+all records are a matrix product; the gradients themselves are built.
 
-Everything that touches a record runs in float64, for the reason given in `krr_gradients`; but for
-what is pulled back, which is of one record alone, and rounded alike wherever that stands.
+Everything that touches a record runs in float64, for the reason given in `ridge_points`.
 """
 
+import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
+from numpy.typing import NDArray
 
-from limbeck.measure.krr_gradients import NORM_ROUNDING
+from limbeck.measure.contributions.closed_form import ClosedForm, centred_one_hot
+from limbeck.measure.contributions.ridge_points import NORM_ROUNDING
+from limbeck.measure.rows import Block
 from limbeck.models.ridge import Ridge
 from limbeck.privacy.clipping import Clip
 
@@ -45,24 +47,50 @@ class Records(NamedTuple):
     mask: Bool[Array, " b"]
 
 
-@functools.partial(jax.jit, static_argnames=("clip",))
-def clipped_sum_of_readout(
-    clip: Clip, readout: Float[Array, "f c"], records: Records
-) -> Float[Array, "f c"]:
-    """Σ_l c_l R_l with R_l = −φ_l r_lᵀ and c_l = clip.factors(‖R_l‖).
+@dataclasses.dataclass(frozen=True)
+class FeatureGradient(ClosedForm):
+    """The sum of clipped gradients with respect to the features of the support points, [m, f].
 
-    **Guarantee.** Each record that is not padding contributes a matrix of Frobenius norm at most
-    `clip.record_norm`, rounding included.
+    Rows hold features in float32.
+
+    **Guarantee.** A record contributes a matrix of Frobenius norm at most `clip.record_norm`,
+    rounding included.
     """
 
-    def of_block(block: Records) -> Float[Array, "f c"]:
-        phi = wide(block)
-        r = block.y - phi @ readout
-        c = factors(clip, block, jnp.sum(r**2, axis=1) * jnp.sum(phi**2, axis=1), 0.0)
-        # Zero times infinity is no number: what is left out is taken out, not multiplied away.
-        return -(phi.T @ (c * jnp.where(c > 0, r, 0)))
+    def __call__(self, public: Ridge, block: Block) -> NDArray[np.float64]:
+        """The sum over a block, in units of the grid."""
+        with jax.enable_x64(True):
+            records = _records(block, public.alpha.shape[1])
+            return np.asarray(clipped_sum_of_features(self.clip, public, records)) / self.grid
 
-    return over_blocks(of_block, records, readout.shape)
+
+@dataclasses.dataclass(frozen=True)
+class PixelGradient(ClosedForm):
+    """The sum of clipped gradients with respect to the coordinates of the support points, [m, p].
+
+    Rows hold features in float32; `public` are the ridge solution and the Jacobians.
+
+    **Guarantee.** A record contributes a matrix of Frobenius norm at most `clip.record_norm`,
+    rounding included.
+    """
+
+    def __call__(
+        self, public: tuple[Ridge, Float[Array, "m p f"]], block: Block
+    ) -> NDArray[np.float64]:
+        """The sum over a block, in units of the grid."""
+        with jax.enable_x64(True):
+            records = _records(block, public[0].alpha.shape[1])
+            return np.asarray(clipped_sum_of_pixels(self.clip, *public, records)) / self.grid
+
+
+def finite(features: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The features, with zeros for a record whose features are not all finite."""
+    return np.where(np.isfinite(features).all(axis=1, keepdims=True), features, np.float32(0))
+
+
+def _records(block: Block, classes: int) -> Records:
+    y = centred_one_hot(block.labels, classes)
+    return Records(jnp.asarray(block.values), jnp.asarray(y), jnp.asarray(block.mask))
 
 
 def over_blocks(
@@ -113,11 +141,7 @@ def factors(
 
 @functools.partial(jax.jit, static_argnames=("clip",))
 def clipped_sum_of_features(clip: Clip, s: Ridge, records: Records) -> Float[Array, "m f"]:
-    """Σ_l c_l H_l with c_l = clip.factors(‖H_l‖).
-
-    **Guarantee.** Each record that is not padding contributes a matrix of Frobenius norm at most
-    `clip.record_norm`, rounding included.
-    """
+    """Σ_l c_l H_l with c_l = clip.factors(‖H_l‖)."""
 
     def of_block(block: Records) -> Float[Array, "m mf"]:
         """Σ c A and −Σ c v φᵀ, side by side."""
@@ -165,51 +189,15 @@ def _squared_norms(s: Ridge, parts: _Parts) -> tuple[Float[Array, " b"], Float[A
 def clipped_sum_of_pixels(
     clip: Clip, s: Ridge, jacobians: Float[Array, "m p f"], records: Records
 ) -> Float[Array, "m p"]:
-    """Σ_l c_l G_l with G_l the gradient in coordinates and c_l = clip.factors(‖G_l‖).
-
-    **Guarantee.** Each record that is not padding contributes a matrix of Frobenius norm at most
-    `clip.record_norm`, rounding included.
-    """
-    phi = wide(records)
-
-    def products(jacobian: Float[Array, "p f"]) -> tuple[Float[Array, "m p"], Float[Array, "b p"]]:
-        jacobian = jacobian.astype(jnp.float64).T
-        return s.features @ jacobian, phi @ jacobian
-
-    return _clipped_sum_of_products(clip, s, products, jacobians, records)
-
-
-@functools.partial(jax.jit, static_argnames=("clip",))
-def clipped_sum_of_pulled(
-    clip: Clip,
-    s: Ridge,
-    of_support: Float[Array, "m m p"],
-    of_records: Float[Array, "m b p"],
-    records: Records,
-) -> Float[Array, "m p"]:
-    """The same sum, with the same guarantee, from J_i Φᵀ and J_i φ_l of every support point.
-
-    What a record contributes is built from its J_i φ_l as they are given, and so is its norm.
-    """
-
-    def products(both: tuple[Array, Array]) -> tuple[Float[Array, "m p"], Float[Array, "b p"]]:
-        support, own = both
-        return support.astype(jnp.float64), own.astype(jnp.float64)
-
-    return _clipped_sum_of_products(clip, s, products, (of_support, of_records), records)
-
-
-def _clipped_sum_of_products(
-    clip: Clip, s: Ridge, products: Callable[..., tuple[Array, Array]], given: Any, records: Records
-) -> Float[Array, "m p"]:
-    """One support point after another; `products` makes J_i Φᵀ and J_i φ_l of what is given."""
-    _, _, u, v, d = _parts(s, records)
+    """Σ_l c_l G_l with G_l the gradient in coordinates and c_l = clip.factors(‖G_l‖)."""
+    phi, _, u, v, d = _parts(s, records)
 
     def of_point(
-        point: tuple[Any, Float[Array, " b"], Float[Array, " b"], Array],
+        point: tuple[Float[Array, "p f"], Float[Array, " b"], Float[Array, " b"], Array],
     ) -> tuple[Float[Array, "b p"], Float[Array, " b"]]:
-        own, u_i, v_i, i = point
-        of_support, of_records = products(own)
+        jacobian, u_i, v_i, i = point
+        jacobian = jacobian.astype(jnp.float64).T
+        of_support, of_records = s.features @ jacobian, phi @ jacobian  # J_i Φᵀ and J_i φ_l
         terms = jnp.stack(
             [
                 u_i[:, None] * (v @ of_support),
@@ -220,6 +208,6 @@ def _clipped_sum_of_products(
         )
         return jnp.sum(terms, axis=0), jnp.sum(terms**2, axis=(0, 2))
 
-    found, bounds = jax.lax.map(of_point, (given, u.T, v.T, jnp.arange(len(s.gram))))
-    c = factors(clip, records, jnp.sum(found**2, axis=(0, 2)), 4 * jnp.sum(bounds, axis=0))
-    return jnp.einsum("b,mbp->mp", c[:, 0], jnp.where(c > 0, found, 0))
+    gradients, bounds = jax.lax.map(of_point, (jacobians, u.T, v.T, jnp.arange(len(s.gram))))
+    c = factors(clip, records, jnp.sum(gradients**2, axis=(0, 2)), 4 * jnp.sum(bounds, axis=0))
+    return jnp.einsum("b,mbp->mp", c[:, 0], jnp.where(c > 0, gradients, 0))

@@ -24,14 +24,21 @@ sum, which rounds differently then; in float32, over many records whose terms ne
 alone can move the sum by more than one record may.
 """
 
+import dataclasses
 import functools
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
+from numpy.typing import NDArray
 
+from limbeck.batching import in_blocks
 from limbeck.features.base import InnerProductKernel
+from limbeck.features.inputs import Inputs
+from limbeck.measure.contributions.closed_form import ClosedForm, centred_one_hot
+from limbeck.measure.rows import Block
 from limbeck.privacy.clipping import Clip
 
 # What the rounding of a squared norm is at most, relative to the bound of `_squared_bound`. It is
@@ -63,7 +70,7 @@ class LowRank(NamedTuple):
 
 
 class Records(NamedTuple):
-    """A piece of a batch, of fixed shape; private. `mask` is false on padding."""
+    """A block of records, of fixed shape; private. `mask` is false on padding."""
 
     x: Float[Array, "b d"]
     norms: Float[Array, " b"]  # squared norms of the whole records, inside the subspace and out
@@ -71,16 +78,56 @@ class Records(NamedTuple):
     mask: Bool[Array, " b"]
 
 
+@dataclasses.dataclass(frozen=True)
+class PointGradient(ClosedForm):
+    """The sum of clipped gradients with respect to the support points, [m, d].
+
+    Rows hold the coordinates of a record in the subspace of the support points and, last, its
+    squared norm.
+
+    **Guarantee.** A record contributes a matrix of Frobenius norm at most `clip.record_norm`,
+    rounding included.
+    """
+
+    kernel: InnerProductKernel
+
+    def __call__(self, public: tuple[Support, LowRank | None], block: Block) -> NDArray[np.float64]:
+        """The sum over a block, in units of the grid."""
+        classes = public[0].alpha.shape[1]
+        with jax.enable_x64(True):
+            records = Records(
+                jnp.asarray(block.values[:, :-1]),
+                jnp.asarray(block.values[:, -1]),
+                jnp.asarray(centred_one_hot(block.labels, classes)),
+                jnp.asarray(block.mask),
+            )
+            return np.asarray(clipped_sum(self.kernel, self.clip, *public, records)) / self.grid
+
+
+def coordinates(inputs: Inputs, values: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Records as `PointGradient` takes them.
+
+    One record at a time is multiplied with the basis, so that its coordinates do not depend on
+    its place among others.
+    """
+    seen = inputs.from_records(values.astype(np.float64))
+    basis = np.asarray(inputs.basis, np.float64)
+    products = in_blocks(lambda block: np.stack([row @ basis for row in block]), 256, seen)
+    return np.concatenate([products, np.sum(seen**2, axis=1, keepdims=True)], axis=1)
+
+
 def prepare(
     kernel: InnerProductKernel,
-    x: Float[Array, "m d"],
-    y: Float[Array, "m c"],
+    points: NDArray[np.floating],
+    labels: NDArray[np.float64],
     regularisation: float,
 ) -> tuple[Support, LowRank | None]:
-    """The ridge solution on the support set, and what else does not depend on records."""
-    support = _support(kernel, x, y, regularisation)
-    m, c = y.shape
-    return support, _low_rank(support) if m > c * (c + 1) // 2 else None
+    """The ridge solution on the support set in float64, and what else needs no records."""
+    m, c = labels.shape
+    with jax.enable_x64(True):
+        x, y = jnp.asarray(points, jnp.float64), jnp.asarray(labels, jnp.float64)
+        support = _support(kernel, x, y, regularisation)
+        return support, _low_rank(support) if m > c * (c + 1) // 2 else None
 
 
 @functools.partial(jax.jit, static_argnames=("kernel",))
@@ -136,7 +183,7 @@ def clipped_sum(
     s, parts = support, _per_record(kernel, support, low_rank, records)
     norms = jnp.sqrt(jnp.maximum(parts.squared, 0) + NORM_ROUNDING * parts.bound)
     c = jnp.where(records.mask, clip.factors(norms), 0)[:, None]
-    # Zero times infinity is no number: what is left out is taken out, not multiplied away.
+    # 0 · inf is NaN, so excluded records are masked with `where` instead of multiplied by zero.
     u, v, d, b = (jnp.where(c > 0, part, 0) for part in (parts.u, parts.v, parts.d, parts.b))
     a = s.by_dot * ((c * u).T @ v + v.T @ (c * u))
     return a @ s.x + jnp.sum(c * d, axis=0)[:, None] * s.x + (c * b).T @ records.x
