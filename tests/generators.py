@@ -44,14 +44,14 @@ SAMPLING = types.SimpleNamespace(draw=draw)
 def ledger() -> Ledger:
     """One draw, which spends less than ε = 1."""
     spent = Ledger([Entry(purpose="moments", draws=1, noise_multiplier=4.0)])
-    spent.charge("moments", sampling_probability=1.0)
+    spent.charge("moments")
     return spent
 
 
 def exact() -> Ledger:
     """One look without noise."""
     spent = Ledger([Entry(purpose="moments", draws=1, noise_multiplier=None)])
-    spent.charge_without_noise("moments")
+    spent.charge("moments")
     return spent
 
 

@@ -71,6 +71,7 @@ class Method(abc.ABC):
     private : False for a baseline without privacy, which takes no budget.
     """
 
+    __dataclass_fields__: ClassVar[dict[str, Any]]
     name: ClassVar[str]
     command: ClassVar[Literal["distill", "generate"]]
     summary: ClassVar[str]

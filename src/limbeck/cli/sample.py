@@ -8,6 +8,7 @@ import typer
 from limbeck.cli.console import AsJson, print_json
 from limbeck.errors import UserError
 
+STAMP = "NOT-FOR-RELEASE"
 SUFFIXES = (".csv", ".parquet", ".npz")
 
 
@@ -39,6 +40,9 @@ def sample(
         raise UserError(f"{bundle}: a distilled set is complete: it has no generator")
     if release.schema.is_image and output.suffix != ".npz":
         raise UserError(f"{output}: images are written as x and y; let the name end in .npz")
+    if output.suffix == ".csv" and not release.is_private and STAMP not in output.name:
+        output = output.with_suffix(f".{STAMP}.csv")  # a comment would break readers of CSV
+        _check(output, overwrite)
     write_whole(output, release.sample(records, seed).write_data)
     warnings = card.warnings(release)
     if as_json:

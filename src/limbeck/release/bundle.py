@@ -68,6 +68,7 @@ class Bundle(abc.ABC):
     y_soft : one weight per class for each point, adding up to one; one-hot for generated records.
     epsilon : the ε that was spent, by the accountant; infinite if there was no noise.
     seeded : whether noise came from a seed, which makes the bundle unfit for release.
+    noisy_rows : the number of private records by noisy class counts, where they were measured.
     """
 
     title: ClassVar[str]
@@ -83,6 +84,7 @@ class Bundle(abc.ABC):
     events: tuple[ledger.Entry, ...]
     epsilon: float
     seeded: bool
+    noisy_rows: float | None = None
 
     @property
     def is_private(self) -> bool:
@@ -135,7 +137,7 @@ class Bundle(abc.ABC):
         return folder
 
     def write_data(self, path: Path) -> None:
-        """Write the records as .npz, .parquet or .csv; a seeded bundle's are stamped."""
+        """Write the records as .npz, .parquet or .csv; stamped if there is no guarantee."""
         if path.suffix == ".npz":
             np.savez_compressed(path, **self.to_arrays(), **self._stamp())  # type: ignore[arg-type]
         elif path.suffix == ".csv":
@@ -144,7 +146,7 @@ class Bundle(abc.ABC):
             self._write_parquet(path)
 
     def _stamp(self) -> Arrays:
-        return {STAMP: np.array(card.SEEDED)} if self.seeded else {}
+        return {} if self.is_private else {STAMP: np.array(card.statement(self))}
 
     def _write_parquet(self, path: Path) -> None:
         import pyarrow as pa
@@ -192,6 +194,7 @@ class Bundle(abc.ABC):
                 "accountant": accounting.ACCOUNTANT,
                 "events": ledger.to_json(self.events),
                 "seeded": self.seeded,
+                "noisy_rows": self.noisy_rows,
             },
             "model": self._model(),
             "records": len(self.points),
@@ -228,6 +231,7 @@ class Distilled(Bundle):
         budget: Budget | None,
         ledger: ledger.Ledger,
         seeded: bool,
+        noisy_rows: float | None = None,
     ) -> Self:
         """The result of a distillation; the ε that was spent is computed from the ledger."""
         if not np.isfinite(x).all():
@@ -242,6 +246,7 @@ class Distilled(Bundle):
             kernel=kernel,
             regularisation=regularisation,
             seeded=seeded,
+            noisy_rows=noisy_rows,
             **_made_by(method, budget, ledger),
         )
 
@@ -311,6 +316,7 @@ class Generated(Bundle):
         budget: Budget | None,
         ledger: ledger.Ledger,
         seeded: bool,
+        noisy_rows: float | None = None,
     ) -> Self:
         """Records of a generator; the ε that was spent is computed from the ledger.
 
@@ -323,6 +329,7 @@ class Generated(Bundle):
             schema=schema,
             generator=generator,
             seeded=seeded,
+            noisy_rows=noisy_rows,
             **_records(schema, x, labels),
             **_made_by(method, budget, ledger),
         )
@@ -427,8 +434,13 @@ def load(folder: str | Path) -> Distilled | Generated:
         raise UserError(f"{folder} is a damaged bundle ({error}); get it again") from None
     if bundle is None:
         raise UserError(f"{folder} was written by another version of Limbeck; make it again")
-    if _spends_more_than_stated(bundle):
-        raise UserError(f"{folder} states a smaller epsilon than its events add up to; refuse it")
+    if bundle.budget is not None:
+        spent = accounting.epsilon(bundle.events, bundle.budget.delta, bundle.budget.adjacency)
+        if spent > bundle.epsilon * (1 + 1e-9):
+            raise UserError(
+                f"{folder} states epsilon={bundle.epsilon:g}, but its events add up to "
+                f"epsilon={spent:g}; do not trust it"
+            )
     return bundle
 
 
@@ -467,7 +479,7 @@ def _read_made_by(release: Section) -> dict[str, Any]:
     method, privacy = _section(release, "method"), _section(release, "privacy")
     stated = privacy.content.get("budget")
     budget = None if stated is None else _read_budget(_section(privacy, "budget"))
-    events = privacy.content.get("events")
+    events, rows = privacy.content.get("events"), privacy.content.get("noisy_rows")
     if not isinstance(events, list):
         raise UserError(f"{privacy.name}: events must be a list")
     return {
@@ -477,6 +489,7 @@ def _read_made_by(release: Section) -> dict[str, Any]:
         "events": tuple(_read_event(Section(f"{privacy.name}: events", each)) for each in events),
         "epsilon": math.inf if budget is None else float(privacy.number("epsilon")),
         "seeded": privacy.boolean("seeded", False),
+        "noisy_rows": None if rows is None else float(privacy.number("noisy_rows")),
     }
 
 
@@ -532,13 +545,3 @@ def _read_labels(
     if not isinstance(labels, list) or len(labels) != records or not set(labels) <= set(classes):
         raise UserError("data.npz: y must be a class of the schema for each record")
     return np.eye(len(classes), dtype=np.float32)[[classes.index(label) for label in labels]]
-
-
-def _spends_more_than_stated(bundle: Bundle) -> bool:
-    """Whether the events, composed again by the accountant, exceed the stated ε."""
-    if bundle.budget is None:
-        return False
-    if any(event.noise_multiplier is None for event in bundle.events):
-        return True
-    delta, adjacency = bundle.budget.delta, bundle.budget.adjacency
-    return accounting.epsilon(bundle.events, delta, adjacency) > bundle.epsilon * (1 + 1e-9)

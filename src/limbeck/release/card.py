@@ -3,6 +3,7 @@
 import math
 from typing import TYPE_CHECKING
 
+from limbeck.privacy.accounting import group_epsilon
 from limbeck.privacy.budget import Adjacency
 
 if TYPE_CHECKING:
@@ -35,10 +36,11 @@ def warnings(bundle: "Bundle") -> list[str]:
         )
     if bundle.seeded:
         lines.insert(0, SEEDED)
-    rows = bundle.schema.public_rows
-    if bundle.budget and rows and bundle.budget.delta > 1 / rows:
+    rows = bundle.schema.public_rows or bundle.noisy_rows
+    if bundle.budget and rows is not None and bundle.budget.delta * max(rows, 1) > 1:
         lines.append(
-            f"WARNING: δ = {bundle.budget.delta:g} is more than one over the {rows} rows, so the "
+            f"WARNING: δ = {bundle.budget.delta:g} is more than one over the "
+            f"{'' if bundle.schema.public_rows else 'about '}{rows:.0f} rows, so the "
             "guarantee would allow a whole record to be published."
         )
     return lines
@@ -58,8 +60,21 @@ def promise(bundle: "Bundle") -> str:
         f"{_NEIGHBOURS[budget.adjacency]} of the private data (budget: "
         f"ε = {budget.epsilon:g}). The whole release, with all its files, {bundle.covered}."
         f" Assumed public: {_assumed(bundle)} A record is any that fits the schema, and one "
-        "person is assumed to have one record."
+        f"person is assumed to have one record: {_group(bundle)}"
     )
+
+
+GROUP = 10
+
+
+def _group(bundle: "Bundle") -> str:
+    """What holds for several records of one person, at the same δ."""
+    assert bundle.budget is not None
+    delta, adjacency = bundle.budget.delta, bundle.budget.adjacency
+    epsilon = group_epsilon(bundle.events, delta, adjacency, GROUP)
+    if epsilon is None:
+        return "k records of one person may have more than k times this ε at the same δ."
+    return f"{GROUP} records of one person have ε = {rounded_up(epsilon)} at the same δ."
 
 
 def _assumed(bundle: "Bundle") -> str:

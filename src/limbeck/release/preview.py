@@ -22,13 +22,13 @@ STAMP = "NOT FOR RELEASE"
 def draw(bundle: "Bundle", path: Path) -> None:
     """Draw images in one column per class, distilled rows as a heat map, records as histograms.
 
-    The preview of a seeded bundle says that it is not for release.
+    The preview of a bundle without a guarantee says that it is not for release.
     """
     if bundle.schema.is_image:
         _draw_images(bundle, path)
         return
     figure = _histograms(bundle) if bundle.noun == "records" else _heat_map(bundle)
-    if bundle.seeded:
+    if not bundle.is_private:
         figure.text(0.5, 0.5, STAMP, color="red", fontsize=16, ha="center", va="center")
     figure.savefig(path, dpi=100)
 
@@ -41,7 +41,7 @@ def _draw_images(bundle: "Bundle", path: Path) -> None:
     grid = grid.repeat(3 // grid.shape[-1], axis=-1)
     zoom = max(1, round(800 / grid.shape[1]))
     image = Image.fromarray(grid.repeat(zoom, axis=0).repeat(zoom, axis=1))
-    if bundle.seeded:
+    if not bundle.is_private:
         ImageDraw.Draw(image).text((4, 4), STAMP, fill="red", font_size=max(10, image.width // 16))
     image.save(path)
 

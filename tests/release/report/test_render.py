@@ -19,6 +19,7 @@ from limbeck.data.schema import Schema
 from limbeck.privacy.ledger import Entry
 from limbeck.release.bundle import Generated
 from limbeck.release.report import budget, columns
+from limbeck.release.report.images import MOST_PER_CLASS
 from limbeck.release.report.render import render
 from limbeck.release.report.scores import Scores, Shown
 
@@ -241,7 +242,7 @@ def test_a_tiny_share_is_not_called_nothing():
 def test_every_picture_is_there_with_its_words():
     made = release(PICTURES, 36)
     images = Page(render(made)).all("img")
-    assert len(images) == 3 * image_rows.MOST_PER_CLASS
+    assert len(images) == 3 * MOST_PER_CLASS
     assert images[1]["alt"] == "class 3, point 2 of 12"
     assert "The first 30 of 36 are shown" in Page(render(made)).text
     kind, data = images[1]["src"].split(",")
@@ -280,7 +281,7 @@ def test_generated_data_are_records_and_speak_of_no_kernel(schema):
 def test_generated_pictures_are_shown_without_weights():
     page = Page(render(generated(PICTURES, 36)))
     images = page.all("img")
-    assert len(images) == 3 * image_rows.MOST_PER_CLASS
+    assert len(images) == 3 * MOST_PER_CLASS
     assert images[1]["alt"] == "class 3, record 2 of 12"
     assert order(page, "The first 30 of 36 are shown", "10 of 12 records")
     assert not [button for button in page.all("button") if "data-weights" in button]
