@@ -33,6 +33,7 @@ RULES = {
     | {"release", "data.arrays", "data.column", "data.encode", "data.parse"}
     | {"features", "models", "privacy"},
     "evaluate": PLAIN | {"evaluate", "data", "features", "models", "release", "progress"},
+    "registry": {"errors"},
     "errors": set(),
     "progress": set(),
 }

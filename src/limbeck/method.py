@@ -180,7 +180,7 @@ def _check_word(name: str, hint: Any, value: object) -> None:
 def fields(method: type[Method]) -> dict[str, tuple["dataclasses.Field[Any]", Any]]:
     """The settings of a method by name, each with its resolved type."""
     hints = get_type_hints(method)
-    listed = dataclasses.fields(method)  # type: ignore[arg-type]
+    listed = dataclasses.fields(method)
     return {field.name: (field, hints[field.name]) for field in listed}
 
 
