@@ -31,8 +31,8 @@ def load(group: str, built_in: Mapping[str, str], name: str) -> Any:
     """
     places = registered(group, built_in)
     if name not in places:
-        kind = group.removesuffix("s")
-        raise UserError(f"there is no {kind} '{name}'{suggestion(name, places)}")
+        kind = group if group == "features" else group.removesuffix("s")
+        raise UserError(f"unknown {kind} '{name}'{suggestion(name, places)}")
     return load_place(places[name])
 
 
