@@ -21,10 +21,10 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
+from limbeck.measure.krr_gradients import Records, clipped_sum, prepare
 
 from limbeck.cli.console import peak_memory_mb
 from limbeck.features.fc_ntk import FCNTK
-from limbeck.measure.krr_gradients import Records, clipped_sum, prepare
 from limbeck.privacy.clipping import Clip
 
 RECORDS, DIMENSION, CLASSES, REGULARISATION = 500, 784, 10, 1e-4

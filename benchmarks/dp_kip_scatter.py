@@ -21,13 +21,6 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
-
-from limbeck.distill.kip import through_features, through_readout
-from limbeck.features import canvas as canvases
-from limbeck.features.base import features_of
-from limbeck.features.canvas import Canvas
-from limbeck.features.inputs import ImageInputs
-from limbeck.features.scattering import Scattering
 from limbeck.measure.records import (
     FeatureRecords,
     PixelRecords,
@@ -36,6 +29,13 @@ from limbeck.measure.records import (
     Regression,
     centred_one_hot,
 )
+
+from limbeck.distill.kip import through_features, through_readout
+from limbeck.features import canvas as canvases
+from limbeck.features.base import features_of
+from limbeck.features.canvas import Canvas
+from limbeck.features.inputs import ImageInputs
+from limbeck.features.scattering import Scattering
 from limbeck.privacy.clipping import Clip
 
 RECORDS, SHAPE, CLASSES, REGULARISATION = 500, (28, 28, 1), 10, 1e-4

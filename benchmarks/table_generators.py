@@ -44,7 +44,9 @@ VARIANTS = {
     "as it is": contextlib.nullcontext,
     "one sigmoid": lambda: mock.patch.object(nets, "net_for", one_sigmoid),
     "without pairs": lambda: mock.patch.object(moment_matching, "Mixed", without_pairs),
-    "without places": lambda: mock.patch.object(moment_matching, "_places", return_value=QuantileMap()),
+    "without places": lambda: mock.patch.object(
+        moment_matching, "_places", return_value=QuantileMap()
+    ),
 }
 
 

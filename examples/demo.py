@@ -4,7 +4,7 @@ import limbeck as lb
 from limbeck.data.source import open_source
 from limbeck.evaluate import krr
 from limbeck.evaluate.task import Task
-from limbeck.report.render import write
+from limbeck.release.report.render import write
 
 budget = lb.Budget(epsilon=1.0, delta=1e-5)
 bundle = lb.Readout(per_class=5).fit(lb.open("digits"), budget)

@@ -6,12 +6,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from limbeck.bundle import Bundle
 from limbeck.data.schema import Schema
 from limbeck.models.state import GeneratorState
 from limbeck.privacy.budget import Budget
 from limbeck.privacy.ledger import Entry, Ledger
 from limbeck.privacy.noise import SeededEntropy, standard_normal
+from limbeck.release.bundle import Generated
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +55,7 @@ def exact() -> Ledger:
     return spent
 
 
-def generated(schema: Schema, records: int, **changed: Any) -> Bundle:
+def generated(schema: Schema, records: int, **changed: Any) -> Generated:
     """A private bundle of records."""
     generator = saved(schema)
     x, labels = draw(schema, generator, records, SeededEntropy(0))
@@ -69,8 +69,8 @@ def generated(schema: Schema, records: int, **changed: Any) -> Bundle:
         "ledger": ledger(),
         "seeded": False,
     }
-    return Bundle.generated(**{**given, **changed})
+    return Generated.of(**{**given, **changed})
 
 
-def generated_without_noise(schema: Schema, records: int) -> Bundle:
+def generated_without_noise(schema: Schema, records: int) -> Generated:
     return generated(schema, records, budget=None, ledger=exact())

@@ -16,7 +16,7 @@ RULES = {
     "cli": None,  # anything, and nothing imports it
     "reproduce": None,  # runs whole methods as a user would, and the command line alone imports it
     "batching": set(),
-    "method": PLAIN | {"privacy", "progress", "bundle"},
+    "method": PLAIN | {"privacy", "progress", "release.bundle"},
     "privacy": PLAIN | {"privacy", "progress"},
     "features": PLAIN | {"features", "batching"},
     "models": PLAIN | {"models", "features", "progress"},
@@ -24,15 +24,15 @@ RULES = {
     "measure": PLAIN
     | {"measure", "data.private", "features", "models", "privacy", "batching", "progress"},
     "distill": PLAIN
-    | {"distill", "features", "models", "measure", "privacy", "bundle", "method", "progress"},
+    | {"distill", "features", "models", "measure", "privacy", "release.bundle", "method"}
+    | {"progress"},
     "generate": PLAIN
-    | {"generate", "features", "models", "measure", "privacy", "bundle", "method", "progress"},
-    "bundle": PLAIN | {"card", "data.encode", "privacy", "features", "models"},
-    "card": PLAIN | {"privacy.budget", "bundle"},
-    "evaluate": PLAIN | {"evaluate", "data.source", "features", "models", "bundle", "progress"},
-    "report": PLAIN
-    | {"report", "bundle", "card", "data.column", "evaluate.score", "privacy.budget"}
-    | {"privacy.ledger"},
+    | {"generate", "features", "models", "measure", "privacy", "release.bundle", "method"}
+    | {"progress"},
+    "release": PLAIN
+    | {"release", "data.arrays", "data.column", "data.encode", "data.parse"}
+    | {"features", "models", "privacy"},
+    "evaluate": PLAIN | {"evaluate", "data", "features", "models", "release", "progress"},
     "registry": {"errors"},
     "errors": set(),
     "progress": set(),

@@ -10,8 +10,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from limbeck.bundle import Bundle as Bundle
-    from limbeck.bundle import load as load
     from limbeck.data.private import PrivateData as PrivateData
     from limbeck.data.private import open_private as open
     from limbeck.data.schema import Schema as Schema
@@ -25,12 +23,14 @@ if TYPE_CHECKING:
     from limbeck.generate.moment_matching import DPNTK as DPNTK
     from limbeck.privacy.budget import Adjacency as Adjacency
     from limbeck.privacy.budget import Budget as Budget
+    from limbeck.release.bundle import Bundle as Bundle
+    from limbeck.release.bundle import load as load
 
 # Loaded when first used, so that `import limbeck` and the command line start at once.
 _PLACES = {
     "Adjacency": "limbeck.privacy.budget:Adjacency",
     "Budget": "limbeck.privacy.budget:Budget",
-    "Bundle": "limbeck.bundle:Bundle",
+    "Bundle": "limbeck.release.bundle:Bundle",
     "DPHP": "limbeck.generate.moment_matching:DPHP",
     "DPKIP": "limbeck.distill.dp_kip:DPKIP",
     "DPMERF": "limbeck.generate.moment_matching:DPMERF",
@@ -41,7 +41,7 @@ _PLACES = {
     "Readout": "limbeck.distill.readout:Readout",
     "Schema": "limbeck.data.schema:Schema",
     "UserError": "limbeck.errors:UserError",
-    "load": "limbeck.bundle:load",
+    "load": "limbeck.release.bundle:load",
     "open": "limbeck.data.private:open_private",
 }
 

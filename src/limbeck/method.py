@@ -28,11 +28,11 @@ from limbeck.errors import UserError
 from limbeck.progress import Progress, silent
 
 if TYPE_CHECKING:
-    from limbeck.bundle import Bundle
     from limbeck.data.schema import HasSchema, Schema
     from limbeck.privacy.budget import Budget
     from limbeck.privacy.plan import Plan
     from limbeck.privacy.run import Run
+    from limbeck.release.bundle import Bundle
 
 
 def setting(
@@ -70,6 +70,7 @@ class Method(abc.ABC):
     private : False for a baseline without privacy, which takes no budget.
     """
 
+    __dataclass_fields__: ClassVar[dict[str, Any]]
     name: ClassVar[str]
     command: ClassVar[Literal["distill", "generate"]]
     summary: ClassVar[str]
@@ -178,7 +179,7 @@ def _check_word(name: str, hint: Any, value: object) -> None:
 def fields(method: type[Method]) -> dict[str, tuple["dataclasses.Field[Any]", Any]]:
     """The settings of a method by name, each with its resolved type."""
     hints = get_type_hints(method)
-    listed = dataclasses.fields(method)  # type: ignore[arg-type]
+    listed = dataclasses.fields(method)
     return {field.name: (field, hints[field.name]) for field in listed}
 
 

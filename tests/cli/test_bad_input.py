@@ -36,7 +36,10 @@ BEFORE_THE_WORK = {
         ["patients.csv", "--schema", "no.toml", *DP_KIP],
         ["no such schema file"],
     ),
-    "unknown method": ([*SOURCE, *DP_KIP, "--method", "dp-kipp"], ["'dp-kipp'", "did you mean 'dp-kip'"]),
+    "unknown method": (
+        [*SOURCE, *DP_KIP, "--method", "dp-kipp"],
+        ["'dp-kipp'", "did you mean 'dp-kip'"],
+    ),
     "no epsilon": ([*SOURCE, *SMALL], ["--epsilon 1"]),
     "epsilon below zero": ([*SOURCE, "--epsilon", -1], ["epsilon must be a positive number"]),
     "epsilon of nan": ([*SOURCE, "--epsilon", "nan"], ["epsilon must be a positive number"]),

@@ -5,12 +5,12 @@ import math
 
 import numpy as np
 
-from limbeck.bundle import Bundle
 from limbeck.data.column import Column
 from limbeck.data.schema import ImageShape, Schema
 from limbeck.data.source import Source
 from limbeck.features import kernels
 from limbeck.features.inputs import inputs_of
+from limbeck.release.bundle import Distilled
 
 TABLE = Schema(
     classes=(0, 1),
@@ -56,7 +56,7 @@ def source_of(schema, x, y):
 
 def bundle_of(schema, x, y, kernel="fc-ntk"):
     classes = len(schema.classes)
-    return Bundle(
+    return Distilled(
         method="kip",
         settings={},
         schema=schema,

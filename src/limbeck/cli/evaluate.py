@@ -63,11 +63,12 @@ def evaluate(
     for name in names:
         if name not in EVALUATORS:
             raise UserError(f"there is no evaluator '{name}'; choose from: {', '.join(EVALUATORS)}")
-    from limbeck.bundle import in_a_bundle, load
     from limbeck.data.source import open_source
+    from limbeck.release.bundle import Generated, load
+    from limbeck.release.files import in_a_bundle
 
     release = load(bundle)
-    names = names or ["logreg" if release.is_generated else "krr"]
+    names = names or ["logreg" if isinstance(release, Generated) else "krr"]
     names.sort(key=lambda name: name != "krr")  # which refuses at once where there is no kernel
     if save is not None and in_a_bundle(save):
         raise UserError(f"{save} is inside a bundle, and scores are not private; save elsewhere")

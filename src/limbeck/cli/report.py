@@ -24,8 +24,8 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Show a bundle as one web page that needs no network."""
-    from limbeck.report import scores
-    from limbeck.report.render import write
+    from limbeck.release.report import scores
+    from limbeck.release.report.render import write
 
     added = None if with_scores is None else scores.read(with_scores)
     written = write(bundle, output, added)

@@ -3,13 +3,13 @@
 import sys
 from typing import Literal
 
-from limbeck.bundle import check_destination
 from limbeck.cli.console import peak_memory_mb, print_json, stages
 from limbeck.cli.options import Request
 from limbeck.data.named import NAMED
 from limbeck.data.private import open_private
 from limbeck.errors import UserError
 from limbeck.method import Method, find
+from limbeck.release.files import check_destination
 
 
 def distill(request: Request) -> None:

@@ -1,17 +1,14 @@
 """`limbeck sample`."""
 
-import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from limbeck.cli.console import AsJson, print_json
 from limbeck.errors import UserError
 
-if TYPE_CHECKING:
-    from limbeck.bundle import Bundle
-
+STAMP = "NOT-FOR-RELEASE"
 SUFFIXES = (".csv", ".parquet", ".npz")
 
 
@@ -34,20 +31,26 @@ def sample(
 ) -> None:
     """Draw more records from the generator of a bundle; that costs no privacy."""
     _check(output, overwrite)
-    from limbeck import card
-    from limbeck.bundle import load
+    from limbeck.release import card
+    from limbeck.release.bundle import Generated, load
+    from limbeck.release.files import write_whole
 
     release = load(bundle)
+    if not isinstance(release, Generated):
+        raise UserError(f"{bundle}: a distilled set is complete: it has no generator")
     if release.schema.is_image and output.suffix != ".npz":
         raise UserError(f"{output}: images are written as x and y; let the name end in .npz")
-    _write(release.sample(records, seed), output)
+    if output.suffix == ".csv" and not release.is_private and STAMP not in output.name:
+        output = output.with_suffix(f".{STAMP}.csv")  # a comment would break readers of CSV
+        _check(output, overwrite)
+    write_whole(output, release.sample(records, seed).write_data)
     warnings = card.warnings(release)
     if as_json:
         told = {"bundle": str(bundle), "records": records, "file": str(output)}
         print_json({**told, "warnings": warnings})
         return
     print("\n".join([*warnings, f"{records} records: {output}"]))
-    if release.budget is None:
+    if not release.is_private:
         print("NOT PRIVATE, like the bundle: they carry no privacy guarantee.")
     else:
         print(f"That cost no privacy: the statement of {bundle} covers them, as its own records.")
@@ -69,22 +72,3 @@ def _check(output: Path, overwrite: bool) -> None:
 
 
 OWN = ("data.npz", "data.parquet", "generator.npz")
-
-
-def _write(drawn: "Bundle", output: Path) -> None:
-    """Whole or not at all; a file in its place stays until then."""
-    import numpy as np
-
-    try:
-        with tempfile.TemporaryDirectory(prefix=".limbeck-", dir=output.parent) as scratch:
-            written = Path(scratch, f"new{output.suffix}")
-            if output.suffix == ".csv":
-                drawn.to_frame().to_csv(written, index=False)
-            elif output.suffix == ".parquet":
-                drawn.to_frame().to_parquet(written, index=False)
-            else:
-                arrays = drawn.to_arrays()
-                np.savez_compressed(written, x=arrays["x"], y=arrays["y"])
-            written.replace(output)
-    except OSError as error:
-        raise UserError(f"{output} cannot be written ({error.strerror or error})") from None

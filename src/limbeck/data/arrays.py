@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -35,6 +35,7 @@ class Header:
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+    fortran_order: bool
 
     @property
     def record_bytes(self) -> int:
@@ -85,6 +86,23 @@ def raw_batches(
                 )
 
 
+def read_npz(path: Path) -> dict[str, NDArray[Any]]:
+    """All arrays of a file from a stranger, within the same limits as those of a source."""
+    arrays = {}
+    with _plain_errors(path), zipfile.ZipFile(path) as archive:
+        members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
+        _check_sizes(path, members)
+        for member in members:
+            with archive.open(member) as stream:
+                header = _header(path, member, stream)
+                flat = _read(path, stream, Header((), header.dtype, False), math.prod(header.shape))
+                stream.read(1)  # reaches the end, where the checksum is compared
+            order: Literal["F", "C"] = "F" if header.fortran_order else "C"
+            array = flat.reshape(header.shape, order=order)
+            arrays[member.filename.removesuffix(".npy")] = array
+    return arrays
+
+
 def _members(path: Path, names: list[str], split: str) -> tuple[str, str]:
     for x, y in (("x.npy", "y.npy"), (f"x_{split}.npy", f"y_{split}.npy")):
         if x in names and y in names:
@@ -127,18 +145,18 @@ def _header(path: Path, member: zipfile.ZipInfo, stream: IO[bytes]) -> Header:
             f"{path.name}: {name} holds Python objects, which are not loaded because they can run "
             "code; save it as an array of numbers or of text"
         )
-    if not shape or (fortran_order and len(shape) > 1):
-        raise UserError(
-            f"{path.name}: {name} must have records along its first axis, in C order; "
-            "save np.ascontiguousarray of it"
-        )
-    header = Header(tuple(shape), dtype)
-    if header.shape[0] * header.record_bytes > member.file_size:
+    if math.prod(shape) * dtype.itemsize > member.file_size:
         raise UserError(f"{path.name}: {name} claims more records than the file holds")
-    return header
+    return Header(tuple(shape), dtype, fortran_order)
 
 
 def _check_headers(path: Path, x: Header, y: Header, schema: Schema | None) -> None:
+    for name, header in (("x", x), ("y", y)):
+        if not header.shape or (header.fortran_order and len(header.shape) > 1):
+            raise UserError(
+                f"{path.name}: {name} must have records along its first axis, in C order; "
+                "save np.ascontiguousarray of it"
+            )
     if x.shape[0] != y.shape[0]:
         raise UserError(f"{path.name}: x and y have different lengths; save them row for row")
     if len(y.shape) != 1:

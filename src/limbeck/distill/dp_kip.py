@@ -35,7 +35,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from limbeck.bundle import Bundle
 from limbeck.data.schema import HasSchema, Schema
 from limbeck.distill.support import (
     Descent,
@@ -63,6 +62,7 @@ from limbeck.privacy.clipping import Clip
 from limbeck.privacy.noise import Entropy, standard_normal
 from limbeck.privacy.plan import Needs, Plan
 from limbeck.privacy.run import Run
+from limbeck.release.bundle import Distilled
 
 Floats = NDArray[np.float64]
 
@@ -160,7 +160,7 @@ class DPKIP(Method):
         measurements = (gradients, count) if self._needs_count(schema) else (gradients,)
         return Plan(measurements=measurements, needs=needs)
 
-    def run(self, private: HasSchema, run: Run) -> Bundle:
+    def run(self, private: HasSchema, run: Run) -> Distilled:
         """The support points, by Algorithm 1."""
         schema = private.schema
         regression = regression_for(self, schema, self._share_of_frequencies())

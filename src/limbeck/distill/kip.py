@@ -20,7 +20,6 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from limbeck.bundle import Bundle
 from limbeck.data.schema import HasSchema, Schema
 from limbeck.distill.support import (
     Descent,
@@ -45,6 +44,7 @@ from limbeck.privacy.clipping import Clip
 from limbeck.privacy.ledger import Entry
 from limbeck.privacy.plan import Plan
 from limbeck.privacy.run import Run
+from limbeck.release.bundle import Distilled
 
 Floats = NDArray[np.float64]
 
@@ -102,7 +102,7 @@ class KIP(Method):
         ]
         return Plan(settled=(gradients, *once))
 
-    def run(self, private: HasSchema, run: Run) -> Bundle:
+    def run(self, private: HasSchema, run: Run) -> Distilled:
         """Points that follow exact gradients."""
         regression = regression_for(self, private.schema)
         start = noise_start(run.entropy, regression, self.start_scale)

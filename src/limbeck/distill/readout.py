@@ -31,7 +31,6 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from limbeck.bundle import Bundle
 from limbeck.data.schema import HasSchema, Schema
 from limbeck.distill.matching import Search
 from limbeck.errors import UserError
@@ -48,6 +47,7 @@ from limbeck.models.softmax import NoisyDescent
 from limbeck.privacy.budget import Budget, Measurement
 from limbeck.privacy.plan import Needs, Plan
 from limbeck.privacy.run import Run
+from limbeck.release.bundle import Distilled
 
 Floats = NDArray[np.float64]
 
@@ -141,7 +141,7 @@ class Readout(Method):
         )
         return Plan(measurements=tuple(measurements), needs=needs)
 
-    def run(self, private: HasSchema, run: Run) -> Bundle:
+    def run(self, private: HasSchema, run: Run) -> Distilled:
         """The private readout, then points that have it."""
         schema, inputs = private.schema, inputs_of(private.schema)
         phi = self._feature_map(schema)
@@ -157,7 +157,7 @@ class Readout(Method):
 
         # Step 2, post-processing: points that have it.
         support, labels = Search(self, phi, inputs, schema, readout).run(run.entropy, run.progress)
-        return Bundle.distilled(
+        return Distilled.of(
             method=self,
             schema=schema,
             x=inputs.to_support(support),

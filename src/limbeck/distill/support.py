@@ -15,7 +15,6 @@ import optax
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-from limbeck.bundle import Bundle
 from limbeck.data.schema import Schema
 from limbeck.errors import UserError
 from limbeck.features import canvas, kernels
@@ -28,6 +27,7 @@ from limbeck.models import ridge
 from limbeck.privacy.noise import Entropy, standard_normal
 from limbeck.privacy.run import Run
 from limbeck.progress import Progress, silent
+from limbeck.release.bundle import Distilled
 
 Gradient = Callable[[NDArray[Any]], NDArray[np.floating]]
 
@@ -178,10 +178,10 @@ def bundled(
     regression: Regression,
     support_x: NDArray[np.float32],
     run: Run,
-) -> Bundle:
+) -> Distilled:
     """The support set as it is published."""
     inputs = regression.inputs
-    return Bundle.distilled(
+    return Distilled.of(
         method=method,
         schema=schema,
         x=inputs.to_support(np.asarray(canvas.draw(regression.canvas, jnp.asarray(support_x)))),

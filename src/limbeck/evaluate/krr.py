@@ -9,6 +9,7 @@ from limbeck.evaluate.score import Score
 from limbeck.evaluate.task import Rows, Task
 from limbeck.features.base import FeatureMap, features_of
 from limbeck.models.ridge import KernelRidge
+from limbeck.release.bundle import Distilled
 
 # Real records go through their features, if these are so few; else so many of them are points.
 MOST_FEATURES = 4096
@@ -18,20 +19,18 @@ PIECE = 4096
 
 def evaluate(task: Task) -> list[Score]:
     """The scores of the points, and those of real records with the same kernel."""
-    if task.bundle.is_generated:
+    if not isinstance(task.bundle, Distilled):
         raise UserError("krr needs a kernel, which generated records lack; use --with logreg,mlp")
     ridge = task.bundle.classifier().ridge
-    scores, labels, done = [], [], 0
-    for x, y in task.test.batches():
-        task.progress("score", done, 0)
-        scores.append(ridge.scores(x))
-        labels.append(y)
-        done += len(y)
-    tested = np.concatenate(labels)
-    found = of_scores("krr", np.concatenate(scores), tested, records=len(task.bundle.points))
+    x, y = task.test_rows
+    predicted: list[NDArray[np.float32]] = []
+    for piece in _pieces(x):
+        task.progress("score", len(predicted) * PIECE, len(x))
+        predicted.append(ridge.scores(piece))
+    scores = of_scores("krr", np.concatenate(predicted), y, records=len(task.bundle.points))
     if task.real_rows is not None:
-        found += _real(task, ridge, task.real_rows)
-    return found
+        scores += _real(task, ridge, task.real_rows)
+    return scores
 
 
 def _real(task: Task, ridge: KernelRidge, real: Rows) -> list[Score]:

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from limbeck.bundle import Bundle
 from limbeck.data.source import Source
 from limbeck.evaluate.score import TrainedOn
 from limbeck.progress import Progress, silent
+from limbeck.release.bundle import Bundle
 
 # The most real records that a model is trained on to see what is possible, and with `fast`.
 MOST_REAL, MOST_REAL_FAST = 60_000, 10_000

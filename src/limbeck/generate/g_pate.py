@@ -38,7 +38,6 @@ import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 from numpy.typing import NDArray
 
-from limbeck.bundle import Bundle
 from limbeck.data.schema import HasSchema, Schema
 from limbeck.errors import UserError
 from limbeck.features.inputs import ImageInputs
@@ -57,6 +56,7 @@ from limbeck.privacy.budget import Budget, Measurement
 from limbeck.privacy.ledger import Entry
 from limbeck.privacy.plan import Needs, Plan
 from limbeck.privacy.run import Run
+from limbeck.release.bundle import Generated
 
 # Channels of the maps of grey images.
 GREY = (16, 8)
@@ -189,7 +189,7 @@ class GPATE(Method):
             needs=self._needs(schema, budget),
         )
 
-    def run(self, private: HasSchema, run: Run) -> Bundle:
+    def run(self, private: HasSchema, run: Run) -> Generated:
         """The generated records and their generator, by Algorithm 2."""
         assert run.budget is not None
         schema, classes = private.schema, len(private.schema.classes)
@@ -216,7 +216,7 @@ class GPATE(Method):
             student.learns(step, answers, query)
         generator = student.saved(shares_of(counts, 1 / self.class_epsilon))
         x, labels = sampling.draw(schema, generator, self.records, run.entropy)
-        return Bundle.generated(
+        return Generated.of(
             method=self, schema=schema, x=x, labels=labels, generator=generator, **run.made()
         )
 

@@ -23,7 +23,6 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PRNGKeyArray
 from numpy.typing import NDArray
 
-from limbeck.bundle import Bundle
 from limbeck.data.schema import HasSchema, Schema
 from limbeck.generate.g_pate import laplace_counts, saved, shape_for, shares_of
 from limbeck.measure.contributions.counts import CLASS_COUNTS, ClassCounts
@@ -38,6 +37,7 @@ from limbeck.privacy.clipping import Clip
 from limbeck.privacy.ledger import Entry
 from limbeck.privacy.plan import Needs, Plan
 from limbeck.privacy.run import Run
+from limbeck.release.bundle import Generated
 
 
 class Adversarial(Method):
@@ -67,7 +67,7 @@ class Adversarial(Method):
         """The norm to which the gradient of a record is clipped."""
         return math.inf
 
-    def run(self, private: HasSchema, run: Run) -> Bundle:
+    def run(self, private: HasSchema, run: Run) -> Generated:
         """The generated records and their generator."""
         schema, classes = private.schema, len(private.schema.classes)
         rows = read(private, run).kept()
@@ -82,7 +82,7 @@ class Adversarial(Method):
         net, key = self._play(schema, gradient, shares, run)
         generator = saved(net, shape_for(schema, self.latent_dim), shares, key)
         x, labels = sampling.draw(schema, generator, self.records, run.entropy)
-        return Bundle.generated(
+        return Generated.of(
             method=self, schema=schema, x=x, labels=labels, generator=generator, **run.made()
         )
 

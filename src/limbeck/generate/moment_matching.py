@@ -18,7 +18,6 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from limbeck.bundle import Bundle
 from limbeck.data.schema import HasSchema, Schema
 from limbeck.errors import UserError
 from limbeck.features.base import FeatureMap
@@ -42,6 +41,7 @@ from limbeck.privacy.budget import Budget, Measurement
 from limbeck.privacy.noise import Entropy
 from limbeck.privacy.plan import Needs, Plan
 from limbeck.privacy.run import Run
+from limbeck.release.bundle import Generated
 
 Floats = NDArray[np.float64]
 
@@ -127,7 +127,7 @@ class MomentMatching(Method):
         )
         return Plan(measurements=tuple(measurements), needs=needs)
 
-    def run(self, private: HasSchema, run: Run) -> Bundle:
+    def run(self, private: HasSchema, run: Run) -> Generated:
         """The generated records and their generator, by Algorithm 1 of DP-NTK."""
         schema = private.schema
         phi, rows = self.map_for(schema), read(private, run, "features")
@@ -152,7 +152,7 @@ class MomentMatching(Method):
         elif self.reject_misclassified and schema.is_image:
             generator = _filtered(schema, generator, run.entropy)
         x, classes = sampling.draw(schema, generator, self.records, run.entropy)
-        return Bundle.generated(
+        return Generated.of(
             method=self, schema=schema, x=x, labels=classes, generator=generator, **run.made()
         )
 

@@ -58,6 +58,33 @@ def _epsilon(
     return float(accountant.get_epsilon(delta))
 
 
+def group_epsilon(
+    entries: Iterable[Entry], delta: float, adjacency: Adjacency, records: int
+) -> float | None:
+    """The ε at δ for that many records together, where all draws are Gaussian and unsampled.
+
+    Such draws compose to one Gaussian mechanism with μ² = Σ draws/σ², and k records move it k times
+    as far. `None` for other draws.
+
+    Examples
+    --------
+    >>> entry = Entry(purpose="sum", draws=1, noise_multiplier=3.7307)
+    >>> round(group_epsilon([entry], 1e-5, Adjacency.ADD_REMOVE, records=10), 2)
+    14.43
+    """
+    mu_squared = 0.0
+    for entry in entries:
+        if entry.mechanism != "gaussian" or entry.sampling_probability < 1:
+            return None
+        if entry.noise_multiplier is None:
+            return None
+        mu_squared += entry.draws / entry.noise_multiplier**2
+    if not mu_squared:
+        return None
+    sigma = 1 / (math.sqrt(mu_squared) * adjacency.records_changed * records)
+    return float(dp_accounting.get_epsilon_gaussian(sigma, delta))
+
+
 def _event(entry: Entry, adjacency: Adjacency) -> dp_accounting.DpEvent:
     """As the accountant wants it: it has no Laplace noise for records that are replaced.
 

@@ -16,6 +16,9 @@ from limbeck.progress import Progress, silent
 Floats = NDArray[np.float64]
 Block = TypeVar("Block", covariant=True)
 
+# The purpose of noisy class counts, whose sum estimates the number of records.
+CLASS_COUNTS = "class counts"
+
 
 class Summable(Protocol[Block]):
     """Private records over which contributions can be added up."""
@@ -33,6 +36,7 @@ class Made(TypedDict):
     budget: Budget | None
     ledger: Ledger
     seeded: bool
+    noisy_rows: float | None
 
 
 class Run(NoCopy):
@@ -53,6 +57,7 @@ class Run(NoCopy):
         self.budget, self.progress = budget, progress
         self.ledger = Ledger(plan.calibrated(budget))
         self.entropy = noise.entropy(seed)
+        self.noisy_rows: float | None = None
 
     def sum(
         self,
@@ -81,7 +86,10 @@ class Run(NoCopy):
             return np.asarray(total, np.float64) * contribution.grid
         bounded = Bounded(total, contribution)
         draw = noise.gaussian if planned.mechanism == "gaussian" else noise.laplace
-        return draw(bounded, purpose=purpose, ledger=self.ledger, entropy=self.entropy)
+        noisy = draw(bounded, purpose=purpose, ledger=self.ledger, entropy=self.entropy)
+        if purpose == CLASS_COUNTS:
+            self.noisy_rows = float(noisy.sum())
+        return noisy
 
     def deviation(self, purpose: str, contribution: Contribution[Any, Any]) -> float:
         """The standard deviation of the Gaussian noise in each entry of such a sum."""
@@ -98,7 +106,12 @@ class Run(NoCopy):
 
     def made(self) -> Made:
         """What a bundle records of this run."""
-        return {"budget": self.budget, "ledger": self.ledger, "seeded": self.entropy.seeded}
+        return {
+            "budget": self.budget,
+            "ledger": self.ledger,
+            "seeded": self.entropy.seeded,
+            "noisy_rows": self.noisy_rows,
+        }
 
     def interrupted(self) -> KeyboardInterrupt:
         """An interrupt that says what had been spent when it came."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from limbeck.errors import UserError
+from limbeck.release.files import write_text
 from limbeck.reproduce.cells import Cell
 
 Record = dict[str, Any]
@@ -54,12 +55,7 @@ def load(path: Path) -> list[Record]:
 
 def save(path: Path, records: list[Record]) -> None:
     """Whole or not at all: a run may be stopped at any time."""
-    new = path.with_name(f".{path.name}.new")
-    try:
-        new.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
-        new.replace(path)
-    except OSError as error:
-        raise UserError(f"{path} cannot be written ({error.strerror})") from None
+    write_text(path, json.dumps(records, indent=1) + "\n")
 
 
 def seeds_done(records: list[Record], cell: Cell, published: bool = False) -> set[int]:

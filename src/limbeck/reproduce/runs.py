@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from limbeck.bundle import Bundle
 from limbeck.data.named import NAMED
 from limbeck.data.private import PrivateData, open_private
 from limbeck.data.source import open_source
@@ -29,6 +28,7 @@ from limbeck.generate.moment_matching import DPHP, DPMERF, DPNTK
 from limbeck.models import convnets
 from limbeck.privacy.budget import Budget
 from limbeck.progress import Progress, silent
+from limbeck.release.bundle import Bundle
 from limbeck.reproduce import protocol
 from limbeck.reproduce.cells import (
     LABELLED,

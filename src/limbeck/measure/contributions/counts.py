@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limbeck.measure.rows import Block
+from limbeck.privacy.run import CLASS_COUNTS as CLASS_COUNTS
 
-CLASS_COUNTS = "class counts"
 HISTOGRAMS = "column histograms"
 
 

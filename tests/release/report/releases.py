@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from limbeck.bundle import Bundle
 from limbeck.data.encode import nearest_records
 from limbeck.data.schema import Schema
 from limbeck.models.state import GeneratorState
 from limbeck.privacy.budget import Adjacency, Budget
 from limbeck.privacy.ledger import Entry
+from limbeck.release.bundle import Bundle, Distilled, Generated
 
 TABLE = Schema.loads(
     """
@@ -67,21 +67,20 @@ def release(schema: Schema, points: int, **changed: Any) -> Bundle:
         "epsilon": 0.99991,
         "seeded": False,
     }
-    return Bundle(**{**given, **changed})
+    return Distilled(**{**given, **changed})
 
 
 def generated(schema: Schema, records: int, **changed: Any) -> Bundle:
     """The same points as records of a generator."""
     made = release(schema, records)
     given: dict[str, Any] = {
+        **{field.name: getattr(made, field.name) for field in dataclasses.fields(Bundle)},
         "method": "dp-ntk",
         "points": nearest_records(schema, made.points),
         "y_soft": np.eye(len(schema.classes), dtype=np.float32)[made.y_soft.argmax(axis=1)],
-        "kernel": None,
-        "regularisation": None,
         "generator": GeneratorState({"code": 5}, {"w": np.ones(3, np.float32)}),
     }
-    return dataclasses.replace(made, **{**given, **changed})
+    return Generated(**{**given, **changed})
 
 
 def not_private(schema: Schema, points: int, make: Callable[..., Bundle] = release) -> Bundle:

@@ -13,10 +13,12 @@ from PIL import Image
 
 import limbeck as lb
 from generators import SAMPLING, draw, generated, generated_without_noise, ledger, saved
-from limbeck import card
 from limbeck.data import encode
 from limbeck.models.state import GeneratorState
 from limbeck.privacy.noise import SeededEntropy
+from limbeck.release import card
+from limbeck.release import preview as previews
+from limbeck.release.bundle import Bundle, Distilled, Generated
 
 TABLE = lb.Schema.loads(
     """
@@ -59,9 +61,9 @@ def sampling(monkeypatch):
 
 @pytest.fixture
 def distilled():
-    return dataclasses.replace(
-        generated(TABLE, 4), generator=None, kernel={"name": "fc-ntk"}, regularisation=1e-3
-    )
+    made = generated(TABLE, 4)
+    common = {field.name: getattr(made, field.name) for field in dataclasses.fields(Bundle)}
+    return Distilled(**common, kernel={"name": "fc-ntk"}, regularisation=1e-3)
 
 
 def names(folder):
@@ -181,9 +183,9 @@ def test_a_distilled_bundle_in_its_place_leaves_no_generator(tmp_path, distilled
     generated(PICTURES, RECORDS).save(tmp_path / "out")
     distilled.save(tmp_path / "out", overwrite=True)
     assert "generator.npz" not in names(tmp_path / "out")
-    assert not lb.load(tmp_path / "out").is_generated
+    assert isinstance(lb.load(tmp_path / "out"), Distilled)
     generated(PICTURES, RECORDS).save(tmp_path / "out", overwrite=True)
-    assert lb.load(tmp_path / "out").is_generated
+    assert isinstance(lb.load(tmp_path / "out"), Generated)
     assert "data.parquet" not in names(tmp_path / "out")
 
 
@@ -329,16 +331,6 @@ def test_a_number_of_records_below_one_is_refused(bundle):
             bundle.sample(n)
 
 
-def test_a_distilled_set_has_no_more(distilled):
-    with pytest.raises(lb.UserError, match="a distilled set is complete: it has no generator"):
-        distilled.sample(3)
-
-
-def test_a_generated_set_has_no_classifier_of_its_own(bundle):
-    with pytest.raises(lb.UserError, match="train any model on the bundle's x and y"):
-        bundle.classifier()
-
-
 def test_kernel_ridge_regression_says_what_to_use_instead(bundle):
     from limbeck.evaluate import krr
     from limbeck.evaluate.task import Task
@@ -348,7 +340,7 @@ def test_kernel_ridge_regression_says_what_to_use_instead(bundle):
 
 
 def test_a_bundle_is_loaded_without_the_generator_and_jax():
-    code = "import limbeck.bundle, sys; print(*sys.modules)"
+    code = "import limbeck.release.bundle, sys; print(*sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"jax", "limbeck.generate"} & set(ran.stdout.split())
 
@@ -406,7 +398,7 @@ def test_a_distilled_card_without_privacy_claims_nothing(distilled):
 
 
 def preview(made, tmp_path):
-    card.preview(made, tmp_path / "preview.png")
+    previews.draw(made, tmp_path / "preview.png")
     return np.asarray(Image.open(tmp_path / "preview.png").convert("RGB"))
 
 
@@ -415,7 +407,7 @@ def test_pictures_are_shown_ten_of_each_class(tmp_path):
     shown = preview(made, tmp_path)
     zoom = shown.shape[1] // (2 * 6 - 1)
     assert shown.shape == (zoom * (10 * 7 - 1), zoom * (2 * 6 - 1), 3)
-    first = card.normalised(made.points[made.y == 3][:1].reshape(1, 6, 5, 1))[0, :, :, 0]
+    first = previews.normalised(made.points[made.y == 3][:1].reshape(1, 6, 5, 1))[0, :, :, 0]
     np.testing.assert_array_equal(shown[: zoom * 6 : zoom, : zoom * 5 : zoom, 0], first)
 
 
@@ -438,7 +430,7 @@ def figures(monkeypatch):
 
 def test_the_columns_of_a_table_are_shown_as_histograms(figures):
     made = generated(TABLE, RECORDS)
-    card.preview(made, None)
+    previews.draw(made, None)
     panels = {axes.get_title(): axes for axes in figures[0].axes if axes.get_title()}
     assert list(panels) == ["ill", "age", "dose", "smoker", "ward"]
     for name, axes in panels.items():
@@ -450,7 +442,7 @@ def test_the_columns_of_a_table_are_shown_as_histograms(figures):
 
 @pytest.mark.parametrize(("columns", "words"), [(23, ""), (30, "; 7 more columns are not shown")])
 def test_many_columns_are_counted_rather_than_shown(figures, columns, words):
-    card.preview(generated(table_of(columns), 5), None)
+    previews.draw(generated(table_of(columns), 5), None)
     assert len([axes for axes in figures[0].axes if axes.get_title()]) == 24
     assert figures[0].get_suptitle() == f"5 generated records{words}"
 

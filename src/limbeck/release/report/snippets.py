@@ -3,8 +3,8 @@
 import json
 from dataclasses import dataclass
 
-from limbeck.bundle import Bundle
 from limbeck.data.schema import Schema
+from limbeck.release.bundle import Bundle, Generated
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Lines:
 
 def lines(bundle: Bundle) -> list[Lines]:
     """Limbeck itself first; then without it, for whoever has only the files."""
-    schema, generated = bundle.schema, bundle.is_generated
+    schema, generated = bundle.schema, isinstance(bundle, Generated)
     texts = _images(schema, generated) if schema.is_image else _table(schema, generated)
     return [
         Lines(library, name, code.strip("\n"))

@@ -8,9 +8,9 @@ from playwright.sync_api import expect
 from releases import COLOURED, PICTURES, TABLE, generated, not_private, release
 
 from limbeck.data.schema import Schema
-from limbeck.evaluate.score import Score
-from limbeck.report.render import render
-from limbeck.report.scores import Scores
+from limbeck.release.bundle import Generated
+from limbeck.release.report.render import render
+from limbeck.release.report.scores import Scores, Shown
 
 pytestmark = pytest.mark.browser
 
@@ -26,7 +26,7 @@ AWKWARD = Schema.from_dict(
     }
 )
 AWKWARD_PICTURES = dataclasses.replace(PICTURES, classes=(LONG, "<img src=x>"), label=LONG)
-SCORES = Scores(LONG, (Score("krr", "accuracy", 0.8123), Score(LONG, LONG, 0.9)))
+SCORES = Scores(LONG, (Shown("krr", "accuracy", 0.8123), Shown(LONG, LONG, 0.9)))
 
 PAGES = {
     "table": (release(TABLE, 25), None),
@@ -93,7 +93,7 @@ def test_an_injected_script_would_not_run(browser, written, tmp_path):
 
 
 def sections_of(bundle, scores):
-    points = "The records" if bundle.is_generated else "The points"
+    points = "The records" if isinstance(bundle, Generated) else "The points"
     sections = ["Privacy", "Where the budget went", points, "How to load them"]
     if scores:
         sections.append("Scores, computed on private data")
@@ -102,7 +102,7 @@ def sections_of(bundle, scores):
 
 def test_the_sections_are_there_in_order(browser, path):
     with opened(browser, path) as seen:
-        title = "Generated data" if PAGES[path.stem][0].is_generated else "Distilled data"
+        title = "Generated data" if isinstance(PAGES[path.stem][0], Generated) else "Distilled data"
         assert seen.page.locator("h1").all_inner_texts() == [title]
         sections = seen.page.locator("h2").all_inner_texts()
         assert sections == sections_of(*PAGES[path.stem])

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from limbeck import card
 from limbeck.privacy.ledger import Entry
+from limbeck.release import card
 
 COLOURS = 6  # of the style sheet
 

@@ -2,15 +2,15 @@
 
 import base64
 import hashlib
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from limbeck import card
-from limbeck.bundle import Bundle, in_a_bundle, load
 from limbeck.errors import UserError
-from limbeck.report import budget, columns, loading, pictures, words
-from limbeck.report.scores import Scores
+from limbeck.release import card
+from limbeck.release.bundle import Bundle, Generated, load
+from limbeck.release.files import in_a_bundle, write_text
+from limbeck.release.report import budget, columns, explanations, images, snippets
+from limbeck.release.report.scores import Scores
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -33,17 +33,18 @@ def render(bundle: Bundle, scores: Scores | None = None) -> str:
         script=script,
         hashes={"style": _hash(style), "script": _hash(script)},
         bundle=bundle,
-        title=card.title(bundle),
-        noun=card.noun(bundle),
+        title=bundle.title,
+        noun=bundle.noun,
+        generated=isinstance(bundle, Generated),
         schema=bundle.schema,
         scores=scores,
-        warnings=words.warnings(bundle, scores is not None),
-        record=words.record(bundle.schema),
+        warnings=explanations.warnings(bundle, scores is not None),
+        record=explanations.record(bundle.schema),
         parts=budget.parts(bundle.events),
         approximate=budget.is_approximate(bundle.events),
-        lines=loading.lines(bundle),
-        **(_promised(bundle) if bundle.budget else {}),
-        **(_pictures(bundle) if bundle.schema.is_image else _table(bundle)),
+        lines=snippets.lines(bundle),
+        **(_promised(bundle) if bundle.is_private else {}),
+        **(_images(bundle) if bundle.schema.is_image else _table(bundle)),
     )
     return f"{page}\n"
 
@@ -64,13 +65,7 @@ def write(
     output = Path(output)
     _check(output, scores is not None)
     page = render(bundle, scores)
-    try:
-        with tempfile.TemporaryDirectory(prefix=".limbeck-", dir=output.parent) as scratch:
-            written = Path(scratch, "new")
-            written.write_text(page, encoding="utf-8")
-            written.replace(output)
-    except OSError as error:
-        raise UserError(f"{output} cannot be written ({error.strerror or error})") from None
+    write_text(output, page)
     return output
 
 
@@ -96,15 +91,15 @@ def _promised(bundle: Bundle) -> dict[str, Any]:
     assert bundle.budget is not None
     return {
         "statement": bundle.statement().splitlines(),
-        "meaning": words.meaning(bundle),
-        "assumed": words.assumed_public(bundle),
+        "meaning": explanations.meaning(bundle),
+        "assumed": explanations.assumed_public(bundle),
         "epsilon": card.rounded_up(bundle.epsilon),
         "delta": card.rounded_up(bundle.budget.delta),
     }
 
 
-def _pictures(bundle: Bundle) -> dict[str, Any]:
-    rows = pictures.rows(bundle)
+def _images(bundle: Bundle) -> dict[str, Any]:
+    rows = images.rows(bundle)
     return {"rows": rows, "shown": sum(len(row.tiles) for row in rows)}
 
 
@@ -120,7 +115,7 @@ def _environment() -> "Environment":
     import jinja2
 
     return jinja2.Environment(
-        loader=jinja2.PackageLoader("limbeck.report"),
+        loader=jinja2.PackageLoader("limbeck.release.report"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

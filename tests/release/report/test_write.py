@@ -8,9 +8,9 @@ import pytest
 from releases import PICTURES, TABLE, release
 
 from limbeck.errors import UserError
-from limbeck.evaluate.score import Score
-from limbeck.report import scores
-from limbeck.report.render import render, write
+from limbeck.release.report import scores
+from limbeck.release.report.render import render, write
+from limbeck.release.report.scores import Shown
 
 FOUND = {
     "bundle": "/home/owner/release",
@@ -134,7 +134,7 @@ def test_scores_never_go_into_a_bundle_even_if_asked(folder, added, tmp_path, mo
 
 def test_scores_are_read_without_the_folders_above_their_source(added):
     assert added.on == "test.csv"
-    assert added.scores == (Score("krr", "accuracy", 0.81), Score("krr", "roc_auc", 1.0))
+    assert added.scores == (Shown("krr", "accuracy", 0.81), Shown("krr", "roc_auc", 1.0))
     assert not re.search("home/|secret|tolerated", render(release(TABLE, 6), added))
 
 

@@ -9,11 +9,13 @@ import stat
 import dp_accounting
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 from dp_accounting import pld
 
 import limbeck as lb
-from limbeck import card
+from limbeck.data import arrays
+from limbeck.release import preview
 
 ROWS = 331  # a number that nothing else here has
 
@@ -194,9 +196,11 @@ def test_the_statement_never_rounds_epsilon_down(table):
 def test_warnings_come_before_the_promise(table):
     drafted = dataclasses.replace(TABLE, drafted=True)
     lines = dataclasses.replace(table, schema=drafted, seeded=True).statement().splitlines()
+    assert lines[0].startswith("SEEDED: NOT FOR RELEASE")
+    assert lines[1].startswith("WARNING: the schema")
+    lines = dataclasses.replace(table, schema=drafted).statement().splitlines()
     assert lines[0].startswith("WARNING: the schema")
-    assert lines[1].startswith("SEEDED: NOT FOR RELEASE")
-    assert "differentially private" in lines[2]
+    assert "differentially private" in lines[1]
     without = dataclasses.replace(table, budget=None, epsilon=float("inf")).statement()
     assert without.startswith("NOT PRIVATE")
 
@@ -275,7 +279,7 @@ def failing_preview(monkeypatch):
         path.write_bytes(b"half a pic")
         raise DiskFullError
 
-    monkeypatch.setattr(card, "preview", fail)
+    monkeypatch.setattr(preview, "draw", fail)
 
 
 def contents(folder):
@@ -340,7 +344,7 @@ def test_a_disk_error_is_told_in_one_line(table, tmp_path, monkeypatch):
     def fail(bundle, path):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(card, "preview", fail)
+    monkeypatch.setattr(preview, "draw", fail)
     with pytest.raises(lb.UserError, match=r"cannot be written \(No space left"):
         table.save(tmp_path / "out")
     assert contents(tmp_path) == {}
@@ -433,3 +437,80 @@ def test_a_delta_above_one_over_the_public_rows_is_warned_of(images):
     first = dataclasses.replace(images, budget=loose, seeded=False).statement().splitlines()[0]
     assert first.startswith("WARNING: δ = 0.5 is more than one over")
     assert "WARNING: δ" not in images.statement()
+
+
+# A seeded bundle
+
+
+@pytest.fixture
+def seeded(bundle, tmp_path):
+    return dataclasses.replace(bundle, seeded=True).save(tmp_path / "seeded")
+
+
+def test_a_seeded_bundle_promises_nothing(bundle, seeded):
+    said = release_json(seeded)["privacy"]["statement"]
+    assert "the noise is predictable from the seed, so no privacy is promised" in said.lower()
+    for text in (said, (seeded / "README.md").read_text()):
+        assert "NOT FOR RELEASE" in text
+        for claim in ("differentially private", "covered", "not records of anybody"):
+            assert claim not in text
+
+
+def test_every_data_file_of_a_seeded_bundle_is_stamped(bundle, seeded, tmp_path):
+    fine = bundle.save(tmp_path / "fine")
+    for folder, stamped in ((fine, False), (seeded, True)):
+        with np.load(folder / "data.npz", allow_pickle=False) as data:
+            assert ("not_for_release" in data.files) is stamped
+        if not bundle.schema.is_image:
+            metadata = pq.read_schema(folder / "data.parquet").metadata
+            assert (b"not_for_release" in metadata) is stamped
+    assert (fine / "preview.png").read_bytes() != (seeded / "preview.png").read_bytes()
+    assert lb.load(seeded).seeded
+
+
+# A bundle of a stranger
+
+
+def change_privacy(**changed):
+    def damage(folder):
+        release = release_json(folder)
+        release["privacy"].update(changed)
+        (folder / "release.json").write_text(json.dumps(release))
+
+    return damage
+
+
+def test_a_smaller_epsilon_than_the_events_add_up_to_is_refused(saved, tmp_path):
+    shutil.copytree(saved, tmp_path / "out")
+    stated = release_json(saved)["privacy"]["epsilon"]
+    change_privacy(epsilon=stated + 0.1)(tmp_path / "out")
+    assert lb.load(tmp_path / "out").epsilon == stated + 0.1
+    for less in (stated - 1e-6, 0.01):
+        change_privacy(epsilon=less)(tmp_path / "out")
+        with pytest.raises(lb.UserError, match=r"states epsilon=.* add up to epsilon="):
+            lb.load(tmp_path / "out")
+
+
+def test_a_stated_budget_does_not_cover_a_look_without_noise(saved, tmp_path):
+    shutil.copytree(saved, tmp_path / "out")
+    events = release_json(saved)["privacy"]["events"]
+    change_privacy(events=[{**events[0], "noise_multiplier": None}])(tmp_path / "out")
+    with pytest.raises(lb.UserError, match=r"states epsilon=.* add up to epsilon="):
+        lb.load(tmp_path / "out")
+
+
+def test_a_zip_bomb_is_refused_before_it_is_unpacked(saved, tmp_path, monkeypatch):
+    monkeypatch.setattr(arrays, "UNSUSPICIOUS", 2**10)
+    shutil.copytree(saved, tmp_path / "out")
+    np.savez_compressed(tmp_path / "out" / "data.npz", x=np.zeros(10**8, np.uint8))
+    with pytest.raises(lb.UserError, match="zip bomb"):
+        lb.load(tmp_path / "out")
+
+
+def test_our_own_errors_are_not_taken_for_damage(saved, monkeypatch):
+    def fail(schema):
+        raise TypeError("a bug")
+
+    monkeypatch.setattr(lb.Schema, "from_dict", fail)
+    with pytest.raises(TypeError, match="a bug"):
+        lb.load(saved)

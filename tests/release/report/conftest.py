@@ -3,7 +3,7 @@
 import pytest
 from releases import COLOURED, PICTURES, TABLE, generated, release
 
-from limbeck.bundle import Bundle
+from limbeck.release.bundle import Bundle
 
 BUNDLES = {
     "table": (release, TABLE, 25),

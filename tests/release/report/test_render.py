@@ -16,13 +16,14 @@ from PIL import Image
 from releases import EVENTS, PICTURES, TABLE, generated, not_private, release, replacing
 
 from limbeck.data.schema import Schema
-from limbeck.evaluate.score import Score
 from limbeck.privacy.ledger import Entry
-from limbeck.report import budget, columns, pictures
-from limbeck.report.render import render
-from limbeck.report.scores import Scores
+from limbeck.release.bundle import Generated
+from limbeck.release.report import budget, columns
+from limbeck.release.report.images import MOST_PER_CLASS
+from limbeck.release.report.render import render
+from limbeck.release.report.scores import Scores, Shown
 
-SCORES = Scores("patients_test.csv", (Score("krr", "accuracy", 0.8123), Score("krr", "auc", 0.9)))
+SCORES = Scores("patients_test.csv", (Shown("krr", "accuracy", 0.8123), Shown("krr", "auc", 0.9)))
 VOID = {"meta", "link", "br", "img", "rect"}  # <rect/> closes itself, and <rect> has a title
 
 
@@ -91,8 +92,8 @@ def test_the_same_bundle_gives_the_same_page(bundle):
 
 def test_rendering_needs_no_jax():
     code = (
-        "import sys; sys.path.insert(0, 'tests/report'); import releases;"
-        "from limbeck.report.render import render;"
+        "import sys; sys.path.insert(0, 'tests/release/report'); import releases;"
+        "from limbeck.release.report.render import render;"
         "[render(make(s, 6)) for s in (releases.TABLE, releases.PICTURES)"
         " for make in (releases.release, releases.generated)];"
         "print(*sys.modules)"
@@ -122,7 +123,9 @@ def test_headings_are_in_order_and_names_are_unique(bundle):
 
 def test_the_statement_comes_first_and_word_for_word(bundle):
     page = Page(render(bundle))
-    title, noun = ("Generated", "records") if bundle.is_generated else ("Distilled", "points")
+    title, noun = (
+        ("Generated", "records") if isinstance(bundle, Generated) else ("Distilled", "points")
+    )
     assert page.text.startswith(f"{title} data, {len(bundle.points)} {noun} {title} data Privacy")
     assert order(page, bundle.statement(), "What was assumed to be public", "Where the budget went")
 
@@ -239,7 +242,7 @@ def test_a_tiny_share_is_not_called_nothing():
 def test_every_picture_is_there_with_its_words():
     made = release(PICTURES, 36)
     images = Page(render(made)).all("img")
-    assert len(images) == 3 * pictures.MOST_PER_CLASS
+    assert len(images) == 3 * MOST_PER_CLASS
     assert images[1]["alt"] == "class 3, point 2 of 12"
     assert "The first 30 of 36 are shown" in Page(render(made)).text
     kind, data = images[1]["src"].split(",")
@@ -278,7 +281,7 @@ def test_generated_data_are_records_and_speak_of_no_kernel(schema):
 def test_generated_pictures_are_shown_without_weights():
     page = Page(render(generated(PICTURES, 36)))
     images = page.all("img")
-    assert len(images) == 3 * pictures.MOST_PER_CLASS
+    assert len(images) == 3 * MOST_PER_CLASS
     assert images[1]["alt"] == "class 3, record 2 of 12"
     assert order(page, "The first 30 of 36 are shown", "10 of 12 records")
     assert not [button for button in page.all("button") if "data-weights" in button]
@@ -363,7 +366,7 @@ def test_names_and_values_are_escaped():
         kernel={"name": EVIL},
         events=(Entry(purpose=f'"{EVIL}', draws=1, noise_multiplier=3.0),),
     )
-    scores = Scores(EVIL, (Score(EVIL, EVIL, 0.5),))
+    scores = Scores(EVIL, (Shown(EVIL, EVIL, 0.5),))
     written = render(made, scores)
     page = Page(written)
     assert len(page.all("script")) == 1

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from releases import COLOURED, PICTURES, TABLE, generated, release
 
-from limbeck.report.loading import LIBRARIES, lines
-from limbeck.report.render import render
+from limbeck.release.report.render import render
+from limbeck.release.report.snippets import LIBRARIES, lines
 
 
 @pytest.fixture(params=[TABLE, PICTURES, COLOURED], ids=["table", "pictures", "coloured"])

@@ -3,10 +3,19 @@
 import dataclasses
 import json
 from pathlib import Path, PureWindowsPath
-from typing import Any
+from typing import Any, NamedTuple
 
 from limbeck.errors import UserError
-from limbeck.evaluate.score import Score
+
+
+class Shown(NamedTuple):
+    """One score of the file, as the page shows it."""
+
+    evaluator: str
+    metric: str
+    value: float
+    trained_on: str = "release"
+    records: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -14,17 +23,17 @@ class Scores:
     """Scores and the name of the real records that they were computed on."""
 
     on: str
-    scores: tuple[Score, ...]
+    scores: tuple[Shown, ...]
 
     @property
     def names(self) -> list[str]:
         """What is known of each score, in the order of `rows`."""
-        return [field.name.replace("_", " ") for field in dataclasses.fields(Score)]
+        return [name.replace("_", " ") for name in Shown._fields]
 
     @property
     def rows(self) -> list[list[str]]:
         """The scores as text."""
-        return [[_text(cell) for cell in row] for row in map(dataclasses.astuple, self.scores)]
+        return [[_text(cell) for cell in row] for row in self.scores]
 
 
 def _text(cell: object) -> str:
@@ -54,11 +63,10 @@ def _name(on: str) -> str:
     return PureWindowsPath(on).name
 
 
-def _score(record: dict[str, Any]) -> Score:
-    known = {field.name for field in dataclasses.fields(Score)}
-    score = Score(**{name: value for name, value in record.items() if name in known})
+def _score(record: dict[str, Any]) -> Shown:
+    score = Shown(**{name: value for name, value in record.items() if name in Shown._fields})
     if not isinstance(score.evaluator, str) or not isinstance(score.metric, str):
         raise TypeError("a score has the names of its evaluator and metric")
     if isinstance(score.value, bool) or not isinstance(score.value, int | float):
         raise TypeError("the value of a score is a number")
-    return dataclasses.replace(score, value=float(score.value))
+    return score._replace(value=float(score.value))

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from limbeck.bundle import Bundle
 from limbeck.data.column import Column
 from limbeck.data.schema import Schema
+from limbeck.release.bundle import Bundle
 
 if TYPE_CHECKING:
     import pandas as pd

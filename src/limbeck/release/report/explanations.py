@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 
-from limbeck import card
-from limbeck.bundle import Bundle
 from limbeck.data.schema import Schema
 from limbeck.privacy.budget import Adjacency
+from limbeck.release import card
+from limbeck.release.bundle import Bundle
 
 SCORES = (
     "THIS COPY HOLDS PRIVATE RESULTS. Its scores were computed on private data and are not covered "

@@ -1,0 +1,1 @@
+"""What is published: the bundle, its files, its data card and its report."""
