@@ -18,6 +18,7 @@ from limbeck.method import BUILT_IN, fields, find
 from limbeck.privacy import noise
 from limbeck.privacy.accounting import epsilon
 from limbeck.privacy.budget import Adjacency, Budget
+from limbeck.release.bundle import Generated
 
 BUDGET = Budget(epsilon=2.0, delta=1e-5)
 METHODS = {name: find(name) for name in BUILT_IN}
@@ -304,7 +305,7 @@ def assert_private(whole, other, adjacency):
 def contents(bundle):
     arrays = {"points": bundle.points, "labels": bundle.y_soft}
     config = None
-    if bundle.generator is not None:
+    if isinstance(bundle, Generated):
         arrays, config = arrays | bundle.generator.arrays, bundle.generator.config
     return {name: array.tobytes() for name, array in arrays.items()}, config, bundle.events
 

@@ -81,7 +81,7 @@ def test_a_seed_repeats_the_run_and_forbids_the_release(here, limbeck, limbeck_h
     assert (printed.code, printed.err) == (0, "")
     assert limbeck_here(*command, "two").code == 0
     one, two = arrays(here / "one"), arrays(here / "two")
-    assert one.keys() == two.keys() == {"x", "y", "y_soft"}
+    assert one.keys() == two.keys() == {"x", "y", "y_soft", "not_for_release"}
     for name in one:
         np.testing.assert_array_equal(one[name], two[name])
     assert "NOT FOR RELEASE" in printed.out

@@ -153,9 +153,15 @@ def scattered():
     return method.fit(limbeck.open("digits"), Budget(epsilon=8.0, delta=1e-5), seed=0)
 
 
-def test_scattering_classifies_digits_better_than_pixels_under_privacy(scattered, distilled):
-    """With half the epochs and a fifth of the pixels corrupted; this seed gives 0.86 and 0.71."""
-    assert accuracy(scattered) > accuracy(distilled) + 0.05
+def test_scattering_classifies_digits_better_than_pixels_under_privacy():
+    """At ε = 1, with half the epochs; four seeds gave 0.54 to 0.67, and 0.22 to 0.37."""
+
+    def found(**settings):
+        method = limbeck.DPKIP(per_class=1, sampling_rate=1 / 12, **settings)
+        return accuracy(method.fit(limbeck.open("digits"), Budget(epsilon=1.0), seed=1))
+
+    scattering = found(features="scatter", epochs=10, corrupt=0.2)
+    assert scattering > found(features="fc-ntk", epochs=20) + 0.15
 
 
 def test_a_bundle_on_features_predicts_the_same_when_it_is_read_back(scattered, tmp_path):

@@ -18,10 +18,10 @@ from limbeck.models import sampling
 from limbeck.models.generators import GeneratorConfig
 from limbeck.models.labeller import Labeller
 from limbeck.models.state import GeneratorState
-from limbeck.privacy.accounting import calibrate
 from limbeck.privacy.budget import Budget
-from limbeck.privacy.ledger import Ledger
 from limbeck.privacy.noise import entropy
+from limbeck.privacy.plan import Plan
+from limbeck.privacy.run import Run
 
 PICTURES = Schema(classes=(0, 1, 2), image=ImageShape(10, 9, 1))
 SHAPE = GeneratorConfig(4, (6,))
@@ -92,11 +92,9 @@ def test_one_that_does_not_fit_is_refused_in_a_line(labeller, wrong):
 
 def learned(epsilon):
     """From digits; a fixed seed, so nothing here fails by chance."""
-    private = limbeck.open("digits")
-    ledger = Ledger(calibrate([labels.planned(1.0)], Budget(epsilon=epsilon)))
+    run = Run(Plan(measurements=(labels.planned(1.0),)), Budget(epsilon=epsilon), seed=0)
     counts = np.full(10, len(read(open_source("digits")).y) / 10)
-    noise = float(ledger.plan[0].noise_multiplier)
-    return labels.measure(private, counts, noise, ledger=ledger, entropy=entropy(0)), ledger
+    return labels.measure(limbeck.open("digits"), counts, run), run.ledger
 
 
 def test_the_readout_knows_real_pictures_and_noise_costs_accuracy():
@@ -134,12 +132,12 @@ def test_more_drawn_from_a_saved_release_are_labelled_by_it_too(labelled, tmp_pa
     exact, classes = sampling.draw(again.schema, again.generator, 400, entropy(3))
     np.testing.assert_array_equal(more.y_soft.argmax(axis=1), classes)
     np.testing.assert_allclose(more.points, exact, atol=0.5 / 16 + 1e-6)  # whole pixels
-    assert np.mean(found(exact) == classes) > 0.99
+    assert np.mean(found(exact) == classes) > 0.97  # those of a rare class may be of another
     assert not any(name.startswith("class_filter") for name in again.generator.arrays)
 
 
 def test_a_table_is_told_that_it_is_for_pictures():
-    with pytest.raises(UserError, match="--label-with readout is for pictures"):
+    with pytest.raises(UserError, match="label_with=readout is for images"):
         DPMERF(label_with="readout").fit(
             limbeck.open("examples/patients.csv.gz", schema="examples/patients.toml"),
             Budget(epsilon=1.0),

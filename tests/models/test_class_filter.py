@@ -6,7 +6,7 @@ import pytest
 
 from limbeck.data.schema import ImageShape, Schema
 from limbeck.errors import UserError
-from limbeck.generate.moment_matching import _judged
+from limbeck.generate.moment_matching import _filtered
 from limbeck.models import class_filter, sampling
 from limbeck.models import generators as nets
 from limbeck.models.class_filter import ClassFilter
@@ -90,4 +90,4 @@ def test_a_generator_that_went_out_of_bounds_has_none():
     lost = GeneratorState(
         fine.config, {name: array * np.nan for name, array in fine.arrays.items()}
     )
-    assert class_filter.from_arrays(_judged(PICTURES, lost, entropy(0)).arrays, 90, 3) is None
+    assert class_filter.from_arrays(_filtered(PICTURES, lost, entropy(0)).arrays, 90, 3) is None

@@ -99,7 +99,7 @@ def test_the_appendix_sets_the_network_of_a_table():
     (roc, _) = cells("adult", "dp-ntk", THEIR_PROTOCOL)
     config = runs._as_published(runs.METHODS["dp-ntk"](roc), roc)
     assert (config.net, config.widths) == ("cnn", (30, 200))
-    assert (config.steps, config.code, config.batch) == (50, 11, 200)
+    assert (config.steps, config.latent_dim, config.batch) == (50, 11, 200)
     (roc, _) = cells("credit", "dp-ntk", THEIR_PROTOCOL)
     config = runs._as_published(runs.METHODS["dp-ntk"](roc), roc)
     assert (config.net, config.widths) == ("fc", (1500,))
